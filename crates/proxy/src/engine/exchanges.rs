@@ -7,6 +7,7 @@ use crate::ids::{ConnId, ExchangeId};
 use crate::link::{IdleDue, Linger, Reset};
 use crate::runtime_config::deadline;
 use crate::shared::FrontCount;
+use crate::stream::Phase;
 
 /// How many waiting exchanges of a connection are woken in a round.
 const TURNS_A_ROUND_MAX: usize = 8;
@@ -71,7 +72,10 @@ impl<D: Driver> Turn<'_, D> {
         self.with_stream(id, |cx, stream| match why {
             _ if is_client => cx.client_lost(stream),
             // The response is complete: the rest of the request is not sent.
-            Reset::Answered => {}
+            Reset::Answered if matches!(stream.phase, Phase::Transfer) && stream.down.done => {
+                cx.end_upload(stream);
+            }
+            Reset::Answered => stream.up.is_open = false,
             Reset::Unprocessed => cx.exchange_refused(stream),
             Reset::Lost => {
                 // The server has seen the request: it must not be sent again.

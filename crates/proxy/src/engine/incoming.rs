@@ -343,8 +343,11 @@ impl<D: Driver> Turn<'_, D> {
                 self.request_began(link);
                 Feed::More(used)
             }
-            Ingress::Discarded => {
-                self.cx.wait_for_client(link);
+            Ingress::Discarded(exchange) => {
+                match exchange {
+                    Some(exchange) => self.cx.await_rest(exchange),
+                    None => self.cx.wait_for_client(link),
+                }
                 Feed::Used(used)
             }
             Ingress::Bad(error) => {
@@ -492,7 +495,7 @@ impl<D: Driver> Turn<'_, D> {
             // These concern clients or servers alone.
             Ingress::Nothing
             | Ingress::Head { .. }
-            | Ingress::Discarded
+            | Ingress::Discarded(_)
             | Ingress::Bad(_)
             | Ingress::Refused
             | Ingress::Alive => {}

@@ -237,6 +237,17 @@ impl Links {
         });
     }
 
+    /// A client is turned away: it is told to go, and treated as if it had ended its side.
+    pub fn expel<D: Driver>(&mut self, io: &mut D, conn: ConnId) {
+        self.with_codec(io, conn, |codec, frames| {
+            codec.goaway(Code::ENHANCE_YOUR_CALM, frames);
+        });
+        self.stop_exchanges(conn);
+        if let Some(link) = self.get_mut(conn) {
+            link.eof = true;
+        }
+    }
+
     /// A connection takes no further exchanges and ends with its last one.
     pub fn stop_exchanges(&mut self, conn: ConnId) {
         if let Some(connection) = self.connection_mut(conn) {

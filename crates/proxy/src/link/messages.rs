@@ -129,6 +129,15 @@ impl Links {
         })
     }
 
+    /// Whether a client waits to be asked for its body (`Expect: 100-continue`).
+    pub fn awaits_question(&self, client: ExchangeId) -> bool {
+        self.get(client).is_some_and(|link| match &link.mux {
+            Mux::Stream(end) => end.expects,
+            Mux::Front(front) => front.expects(),
+            Mux::Raw | Mux::Back(_) | Mux::Connection(_) => false,
+        })
+    }
+
     /// Keeps the scratch buffer of a head that was sent. Returns the number of bytes that it had.
     fn put_head_back(&mut self, mut out: Vec<u8>) -> usize {
         let wire = out.len();

@@ -85,7 +85,13 @@ impl<D: Driver> Cx<'_, D> {
             .options
             .independent_streams;
         if !independent {
-            let server_ms = stream.server_ms(self.runtime_config);
+            // After the end of the response the server owes only to take what it is sent.
+            let is_owed = wrote.blocked || !stream.down.done;
+            let server_ms = if is_owed {
+                stream.server_ms(self.runtime_config)
+            } else {
+                NEVER_MS
+            };
             stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
         }
         self.set_timer(stream);
@@ -120,6 +126,9 @@ impl<D: Driver> Cx<'_, D> {
             self.trace(stream, Event::HttpEndRequest);
             stream.deadlines.client_ms = NEVER_MS;
             self.expect_server(stream, stream.server_ms(self.runtime_config));
+        }
+        if stream.down.done && matches!(stream.phase, Phase::Transfer) {
+            self.run(stream);
         }
     }
 
@@ -413,10 +422,22 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- the end of both
 
-    /// Forwards both bodies until their ends. A response that ends before its request ends the
-    /// exchange; the client's mux discards the rest of the request.
+    /// Forwards both bodies until their ends. The body of a request goes on after the end of its
+    /// response, as long as its server takes it.
     pub(super) fn transfer(&mut self, stream: &mut Stream) -> Step {
         if !stream.down.done {
+            return Step::Wait;
+        }
+        if let Some(server) = stream.server.link()
+            && self.upload_goes_on(stream)
+        {
+            // The server owes nothing but to take what it is sent.
+            if self.core.links.is_blocked(server) {
+                self.expect_server(stream, stream.server_ms(self.runtime_config));
+            } else {
+                stream.deadlines.server_ms = NEVER_MS;
+                self.expect_client(stream, stream.client_ms(self.runtime_config));
+            }
             return Step::Wait;
         }
         if stream.txn.server_status != 0 {
@@ -428,6 +449,22 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.timing.data_end_ms = Some(self.now().ms());
         self.finish(stream);
         Step::Wait
+    }
+
+    /// Whether more of a request's body is awaited after the end of its response. A client that
+    /// still waits to be asked for the body need not send it.
+    fn upload_goes_on(&mut self, stream: &Stream) -> bool {
+        let is_asked = || {
+            let client = stream.client;
+            client.is_some_and(|client| !self.core.links.awaits_question(client))
+        };
+        stream.up.is_open && !stream.up.done && is_asked()
+    }
+
+    /// The server takes no more of a request's body, and its response is complete.
+    pub fn end_upload(&mut self, stream: &mut Stream) {
+        stream.up.is_open = false;
+        self.run(stream);
     }
 
     /// The body of a request breaks its framing.

@@ -44,6 +44,17 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// Ends a stream that a rule rejects: its client's connection is closed, with all that share it.
+    pub(super) fn reject(&mut self, stream: &mut Stream) {
+        let links = &self.core.links;
+        let shared = stream.client.and_then(|client| links.connection_of(client));
+        self.cut(stream);
+        if let Some(conn) = shared {
+            self.core.links.expel(self.io, conn);
+            self.core.work.links.push_back(conn.into());
+        }
+    }
+
     /// Ends a stream whose client is gone, or was closed without a response.
     pub(super) fn vanish(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
@@ -290,6 +301,7 @@ impl<D: Driver> Cx<'_, D> {
         match stream.phase {
             Phase::Connect => self.connect_lost(stream, why),
             Phase::ResponseHead => self.no_response(stream, began),
+            Phase::Transfer if stream.down.done => self.end_upload(stream),
             _ => self.fail(stream, Cause::ServerGone),
         }
     }

@@ -11,15 +11,18 @@ use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
     /// The response of an exchange that shares its connection is complete: the rest of its request
-    /// is discarded for as long as the client sends it.
+    /// is discarded for as long as the client sends it. A client that is silent for a moment has its
+    /// exchange reset, so that its connection has room for others.
     pub fn exchange_answered(&mut self, exchange: ExchangeId) {
         if !self.core.links.discard_rest(self.io, exchange) {
             return self.end_exchange(exchange);
         }
-        if let Some(client) = self.core.links.client(exchange) {
-            let timeout_ms = self.runtime_config.timeouts(client.frontend()).client;
-            self.set_link_deadline(exchange, deadline(self.now(), timeout_ms));
-        }
+        self.await_rest(exchange);
+    }
+
+    /// Sets how long the rest of a request that was answered early is awaited.
+    pub fn await_rest(&mut self, exchange: ExchangeId) {
+        self.set_link_deadline(exchange, deadline(self.now(), LINGER_MS));
     }
 
     /// The rest of a request that was answered early has been discarded.

@@ -157,7 +157,7 @@ impl<D: Driver> Cx<'_, D> {
                 self.expect_end_of_wait(stream, wait_ms);
                 return stream.go(Phase::Tarpit(rule));
             }
-            End::Close => self.cut(stream),
+            End::Close => self.reject(stream),
             End::Vanished => self.vanish(stream),
             End::Fail(status) => {
                 stream.request_processed(self.now());

@@ -655,3 +655,58 @@ fn a_request_that_a_server_resets_is_not_sent_again() {
     );
     play("a reset", "server one 127.0.0.1:81 proto h2", &script);
 }
+
+/// A client that has begun to send a body of four bytes.
+fn uploading(lines: &str) -> (Client, StreamId) {
+    let mut client = Client::new("", lines);
+    let mut head = Head::default();
+    assert!(head.set_method(b"POST"));
+    head.set_target(b"/");
+    head.append(b"host", b"a");
+    head.append(b"content-length", b"4");
+    let mut out = Vec::new();
+    let sent = client
+        .codec
+        .send_request(&head, Scheme::Http, 0, false, &mut out);
+    client.play.driver.pipes[client.place].write(&out);
+    client.go_on();
+    (client, sent.expect("a stream"))
+}
+
+#[test]
+fn the_body_of_a_request_goes_on_after_its_response() {
+    let (mut client, stream) = uploading("server one 127.0.0.1:81");
+    client.line("s1 ok");
+    client.line("s1 > HTTP/1.1 200 OK|content-length: 2||ok");
+    assert_eq!(client.ended, [1]);
+    let mut out = Vec::new();
+    assert!(client.codec.send_data_head(stream, 4, true, &mut out));
+    out.extend_from_slice(b"body");
+    client.play.driver.pipes[client.place].write(&out);
+    client.go_on();
+    let sent = client.at_server();
+    assert!(sent.ends_with("|4|body|0||"), "{sent}");
+    assert_eq!(client.resets, [0; 0]);
+    client.line("log 200 ----");
+}
+
+#[test]
+fn a_refused_upload_that_stands_still_is_reset_after_a_moment() {
+    let (mut client, _) = uploading("http-request deny");
+    assert_eq!(client.answers, [(1, 403)]);
+    client.line("wait 900");
+    assert_eq!(client.resets, [0; 0]);
+    client.line("wait 200");
+    assert_eq!(client.resets, [1]);
+    client.get();
+    assert_eq!(client.answers, [(1, 403), (3, 403)]);
+}
+
+#[test]
+fn a_rejected_request_ends_its_connection() {
+    let mut client = Client::new("", "http-request reject");
+    client.get();
+    assert_eq!(client.answers, []);
+    assert_eq!(client.goaways, [Code::ENHANCE_YOUR_CALM]);
+    client.line("c1 end");
+}

@@ -52,10 +52,31 @@ fn expect_continue() {
 #[test]
 fn early_answers() {
     play(
-        "the rest of the body is thrown away",
+        "the rest of the body is sent to the server that has answered",
         "",
         &format!(
-            "c1 > POST / HTTP/1.1|host: a|content-length: 4||x\ns1 ok\ns1 > {OK}\nc1 < {OK}\ns1 end\nc1 > xxxGET /2 HTTP/1.1|host: a||\ns2 ok\ns2 <~ GET /2"
+            "c1 > POST / HTTP/1.1|host: a|content-length: 4||x\ns1 ok\ns1 <~ POST /\ns1 > {OK}\nc1 < {OK}\ns1 open\nwait 9000\nc1 > x\nwait 9000\nc1 > yzGET /2 HTTP/1.1|host: a||\nlog 200 ----\ns1 <~ xyzGET /2"
+        ),
+    );
+    play(
+        "a server that closes takes no more of the body, which is thrown away",
+        "",
+        &format!(
+            "c1 > POST / HTTP/1.1|host: a|content-length: 4||x\ns1 ok\ns1 > {OK}\nc1 < {OK}\ns1 rst\nlog 200 ----\nc1 > xxxGET /2 HTTP/1.1|host: a||\ns2 ok\ns2 <~ GET /2"
+        ),
+    );
+    play(
+        "a client that does not send the rest after the response",
+        "",
+        &format!(
+            "c1 > POST / HTTP/1.1|host: a|content-length: 4||x\ns1 ok\ns1 > {OK}\nc1 < {OK}\nwait 10000\nlog 200 cL--\ns1 end\nc1 end"
+        ),
+    );
+    play(
+        "a client that was not asked for its body",
+        "",
+        &format!(
+            "c1 > POST / HTTP/1.1|host: a|content-length: 4|expect: 100-continue||\ns1 ok\ns1 > {OK}\nc1 <~ HTTP/1.1 200\nlog 200 ----\ns1 end"
         ),
     );
     play(

@@ -141,6 +141,11 @@ impl Front {
         std::mem::take(&mut self.expects)
     }
 
+    /// Whether the client waits for 100.
+    pub fn expects(&self) -> bool {
+        self.expects
+    }
+
     /// Whether the connection is kept after this exchange, as far as is known.
     pub fn lives(&self) -> bool {
         self.lives

@@ -213,7 +213,8 @@ impl Links {
             });
             return match child {
                 Some(child) if end => self.rest_came(child),
-                Some(_) | None => Ingress::Nothing,
+                Some(child) => Ingress::Discarded(Some(child)),
+                None => Ingress::Nothing,
             };
         };
         let Some(link) = self.links.get_mut(child.into()) else {
