@@ -190,12 +190,24 @@ impl Engine {
 }
 
 /// The entry of a connection.
+/// The entry of a peer: at the driver's slot of its connection, or behind, where a connection that
+/// has ended and still has exchanges was in that slot before.
 fn peer_of(held: &mut Vec<HeldBytes>, sock: SockId) -> Option<&mut HeldBytes> {
     let slot = sock.slot as usize;
     if held.len() <= slot {
         held.resize(slot + 1, HeldBytes::default());
     }
-    let peer = held.get_mut(slot)?;
+    let is_own = |peer: &HeldBytes| peer.sock.is_none_or(|other| other == sock);
+    let place = if held.get(slot).is_some_and(is_own) {
+        slot
+    } else {
+        let place = held.iter().position(|peer| peer.sock == Some(sock));
+        place.unwrap_or_else(|| {
+            held.push(HeldBytes::default());
+            held.len() - 1
+        })
+    };
+    let peer = held.get_mut(place)?;
     peer.sock = Some(sock);
     Some(peer)
 }
