@@ -294,9 +294,7 @@ impl Bench {
                 "memory_limiter, ",
             ),
         };
-        let (storage, extensions, enabled) = if !shape.storage {
-            Default::default()
-        } else {
+        let (storage, extensions, enabled) = if shape.storage {
             (
                 "    storage: file_storage\n",
                 format!(
@@ -305,6 +303,8 @@ impl Bench {
                 ),
                 "extensions: [file_storage]",
             )
+        } else {
+            Default::default()
         };
         let values: [(&str, &dyn std::fmt::Display); 10] = [
             ("processors", &arm.processors(shape.wait_s, storage)),

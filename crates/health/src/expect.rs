@@ -123,11 +123,11 @@ fn custom(
     what: CustomExpect,
 ) -> Result<Judged, Stop> {
     if run.input.is_empty() {
-        return if !run.at_end {
-            Ok(Judged::Wait)
-        } else {
+        return if run.at_end {
             let status = CheckStatus::Layer7Invalid;
             Err(fail(run, rule, expect, (status, "", false)).into())
+        } else {
+            Ok(Judged::Wait)
         };
     }
     let parsed = match what {
@@ -220,10 +220,10 @@ fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Resu
         | Expectation::Format { .. }
         | Expectation::Custom(_) => return judge_body(run, rule, expect, is_last),
     };
-    if matched != expect.inverse {
-        Ok(Judged::Good)
-    } else {
+    if matched == expect.inverse {
         Err(fail(run, rule, expect, (status, &why, false)).into())
+    } else {
+        Ok(Judged::Good)
     }
 }
 
@@ -247,10 +247,10 @@ fn judge_body(
     let body = run.exchange.as_ref().map_or(&b""[..], Exchange::body);
     if body.is_empty() {
         let why = or_own("HTTP content check could not find a response body");
-        return if !is_last {
-            Ok(Judged::Wait)
-        } else {
+        return if is_last {
             Err(fail(run, rule, expect, (status, why, false)).into())
+        } else {
+            Ok(Judged::Wait)
         };
     }
     let too_few = |length: usize| !is_last && body.len() < length;

@@ -45,9 +45,7 @@ impl Exchange {
             Some(proto) => proto == CheckProto::H2,
             None => agreed == Some(b"h2"),
         };
-        let wire = if !is_h2 {
-            Wire::H1(None)
-        } else {
+        let wire = if is_h2 {
             let mut out = Vec::new();
             let connection = Connection::client(h2::Limits::default(), &mut out);
             Wire::H2(Box::new(H2 {
@@ -55,6 +53,8 @@ impl Exchange {
                 out,
                 scratch: Head::default(),
             }))
+        } else {
+            Wire::H1(None)
         };
         Exchange {
             wire,

@@ -177,15 +177,15 @@ impl Run<'_> {
         {
             return Err(Verdict::new(CheckStatus::SocketError, "").into());
         }
-        let connector = if !way.tls {
-            None
-        } else {
+        let connector = if way.tls {
             let of_server = self.connector();
             let missing = || Verdict::new(CheckStatus::SocketError, "no TLS for this server");
             let connector = of_server.ok_or_else(missing)?;
             let too_many = || Verdict::new(CheckStatus::SocketError, ConnError::TlsTooMany.text());
             let place = self.control.shared.enter_tls().ok_or_else(too_many)?;
             Some((connector, place))
+        } else {
+            None
         };
         let opening = Conn::open(&way, connector, connect.linger, &mut self.layer);
         let opened = timeout_at(self.deadline, opening).await;

@@ -375,10 +375,10 @@ impl Head {
     /// The live fields of a name given in any case.
     pub fn find<'a>(&'a self, name: &'a [u8]) -> impl Iterator<Item = (FieldId, &'a [u8])> + 'a {
         let id = Name::from_any(name);
-        let maybe = if !self.present.contains(id) {
-            &[]
-        } else {
+        let maybe = if self.present.contains(id) {
             &self.fields[..]
+        } else {
+            &[]
         };
         maybe
             .iter()

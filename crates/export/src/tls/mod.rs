@@ -156,12 +156,12 @@ fn builder(tls: &Tls) -> Result<Builder, String> {
 fn client_config(tls: &Tls) -> Result<ClientConfig, String> {
     let builder = builder(tls)?;
     let provider = Arc::clone(builder.crypto_provider());
-    let builder = if !tls.verify {
+    let builder = if tls.verify {
+        builder.with_root_certificates(trusted(tls.ca.as_ref(), tls.more.system_authorities)?)
+    } else {
         builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Anyone(Arc::clone(&provider))))
-    } else {
-        builder.with_root_certificates(trusted(tls.ca.as_ref(), tls.more.system_authorities)?)
     };
     let (Some(certificate), Some(key)) = (&tls.certificate, &tls.key) else {
         return Ok(builder.with_no_client_auth());

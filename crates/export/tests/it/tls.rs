@@ -51,13 +51,13 @@ impl Authority {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
         let builder = builder.with_safe_default_protocol_versions().unwrap();
-        let builder = if !clients {
-            builder.with_no_client_auth()
-        } else {
+        let builder = if clients {
             let mut roots = RootCertStore::empty();
             roots.add(self.0.der().clone()).unwrap();
             let verifier = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
             builder.with_client_cert_verifier(verifier.build().unwrap())
+        } else {
+            builder.with_no_client_auth()
         };
         builder.with_single_cert(chain, key).unwrap()
     }

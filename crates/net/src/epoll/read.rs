@@ -41,10 +41,10 @@ impl EpollDriver {
             // With an end or an error behind it, a short read does not mean drained.
             let to_end = entry.hung_up || entry.broken;
             let (limit, peeks) = entry.next_read(read_bytes);
-            let read = if !peeks {
-                sys::recv(entry.fd.as_raw_fd(), &mut buffer[..limit])
-            } else {
+            let read = if peeks {
                 sys::peek(entry.fd.as_raw_fd(), &mut buffer[..limit])
+            } else {
+                sys::recv(entry.fd.as_raw_fd(), &mut buffer[..limit])
             };
             match read {
                 Io::Done(0) if entry.broken => {

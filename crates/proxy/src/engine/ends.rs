@@ -218,10 +218,10 @@ impl<D: Driver> Turn<'_, D> {
         }
         match stage {
             Stage::ProxyHeader => {
-                let why = if !has_input {
-                    ConnError::ProxyTimeout
-                } else {
+                let why = if has_input {
                     ConnError::ProxyTruncated
+                } else {
+                    ConnError::ProxyTimeout
                 };
                 self.fail_session(link, why, false);
             }

@@ -275,10 +275,10 @@ impl<D: Driver> Cx<'_, D> {
     /// Counts that a rule ends a stream.
     pub(super) fn tell_end(&self, stream: &Stream, end: End) {
         let denied = |is_response: bool| {
-            if !is_response {
-                both(FrontCount::DeniedRequests, BackCount::DeniedRequests)
-            } else {
+            if is_response {
                 both(FrontCount::DeniedResponses, BackCount::DeniedResponses)
+            } else {
+                both(FrontCount::DeniedRequests, BackCount::DeniedRequests)
             }
         };
         if matches!(end, End::Challenge(..) | End::Tarpit(_)) {

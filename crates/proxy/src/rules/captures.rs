@@ -42,10 +42,10 @@ impl Cx<'_> {
         slot: usize,
     ) {
         let frontend = self.eval().runtime_config.proxy(stream.frontend);
-        let lines = if !of_response {
-            &frontend.capture_request
-        } else {
+        let lines = if of_response {
             &frontend.capture_response
+        } else {
+            &frontend.capture_request
         };
         // A rule of a backend may name a slot that this frontend does not have (manual §4.4
         // capture).

@@ -17,10 +17,10 @@ const FRAME_BYTES: usize = 4;
 impl Stream {
     /// The message of a rule set.
     pub(super) fn head_of(&mut self, set: RuleSet) -> &mut Head {
-        if !set.is_response() {
-            &mut self.request
-        } else {
+        if set.is_response() {
             &mut self.response
+        } else {
+            &mut self.request
         }
     }
 }
@@ -30,10 +30,10 @@ impl Cx<'_> {
     /// the rest of the buffer, except for `tune.maxrewrite` bytes (manual §3.2).
     pub(super) fn has_room(&self, stream: &Stream, set: RuleSet, more: usize) -> bool {
         let tune = &self.eval().runtime_config.config.global.tune;
-        let (head, body) = if !set.is_response() {
-            (&stream.request, &stream.up)
-        } else {
+        let (head, body) = if set.is_response() {
             (&stream.response, &stream.down)
+        } else {
+            (&stream.request, &stream.up)
         };
         let waiting = if body.done { 0 } else { body.waiting.len() };
         let body_max = tune
@@ -127,10 +127,10 @@ impl Cx<'_> {
         while fits && let Some((field, value)) = stream.head_of(set).find_from(name, from) {
             from = FieldId(field.0 + 1);
             out.clear();
-            let rewritten = if !rewrite.by_value {
-                replace(value, &mut out)
-            } else {
+            let rewritten = if rewrite.by_value {
                 each_value(value, &mut out, replace)
+            } else {
+                replace(value, &mut out)
             };
             let before = value.len();
             fits = match rewritten {
@@ -164,10 +164,10 @@ impl Cx<'_> {
     ) -> Flow {
         let mut list = std::mem::take(self.scene.eval.text);
         let found = self.eval().binary(stream, expr, &mut list);
-        let flow = if !found {
-            Flow::Next
-        } else {
+        let flow = if found {
             self.put_listed(stream, set, (replace, prefix), &list)
+        } else {
+            Flow::Next
         };
         list.clear();
         *self.scene.eval.text = list;

@@ -232,10 +232,10 @@ impl<'a> Cx<'a> {
                 true
             }
             HttpAction::OtelGroup(group) => {
-                let direction = if !set.is_response() {
-                    Direction::Request
-                } else {
+                let direction = if set.is_response() {
                     Direction::Response
+                } else {
+                    Direction::Request
                 };
                 let group = (rule.proxy, *group);
                 self.tracing
@@ -314,10 +314,10 @@ impl<'a> Cx<'a> {
     /// Whether enough of a body has been received (manual §4.4 wait-for-body).
     fn body_is_here(&self, stream: &Stream, set: RuleSet, enough: Option<usize>) -> bool {
         let bufsize = self.eval().runtime_config.bufsize();
-        if !set.is_response() {
-            stream.up.is_here(&stream.request, bufsize, enough)
-        } else {
+        if set.is_response() {
             stream.down.is_here(&stream.response, bufsize, enough)
+        } else {
+            stream.up.is_here(&stream.request, bufsize, enough)
         }
     }
 

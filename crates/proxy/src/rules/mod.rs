@@ -77,7 +77,7 @@ impl RuleSet {
 
     /// The termination flag for a stream that a rule of this set ends (manual §8.5).
     fn letter(self) -> u8 {
-        if !self.is_response() { b'R' } else { b'H' }
+        if self.is_response() { b'H' } else { b'R' }
     }
 
     /// The origin of a log line that a rule of this set requests.

@@ -188,10 +188,10 @@ impl<'a> Cx<'a> {
                 }
                 TcpAction::Stream(action) => self.stream_action(stream, proxy, action),
                 TcpAction::DoLog { profile } => {
-                    let origin = if !is_response {
-                        LogOrigin::TcpRequest
-                    } else {
+                    let origin = if is_response {
                         LogOrigin::TcpResponse
+                    } else {
+                        LogOrigin::TcpRequest
                     };
                     let logging = &mut self.scene.logging;
                     logging.do_log(&mut self.scene.eval, stream, origin, *profile);

@@ -118,16 +118,16 @@ impl ServerState {
             1 => Observe::Layer4,
             _ => Observe::Layer7,
         };
-        if !seen.is_error(observe)? {
-            self.errors.store(0, Ordering::Relaxed);
-            None
-        } else {
+        if seen.is_error(observe)? {
             let errors = self.errors.fetch_add(1, Ordering::Relaxed) + 1;
             let is_limit = errors >= self.error_limit.load(Ordering::Relaxed);
             is_limit.then(|| {
                 self.errors.store(0, Ordering::Relaxed);
                 errors
             })
+        } else {
+            self.errors.store(0, Ordering::Relaxed);
+            None
         }
     }
 

@@ -308,9 +308,7 @@ fn from_headers(
             head.next_named(&names[place], at + 1)
         };
         let repeats = (0..fields.len()).any(|place| again(place).is_some());
-        let found = if !repeats {
-            read_w3c(attached, fields.map(|field| Some(field?.1)))
-        } else {
+        let found = if repeats {
             read(attached, came, Format::W3c, |field, take| {
                 let Some(place) = place(field) else { return };
                 let mut at = 0;
@@ -319,6 +317,8 @@ fn from_headers(
                     at = found + 1;
                 }
             })
+        } else {
+            read_w3c(attached, fields.map(|field| Some(field?.1)))
         };
         if found.is_some() {
             return found;

@@ -203,9 +203,7 @@ impl Worker {
                 }
             }
         };
-        if !line.evaluates {
-            link_all(&mut attached.trace, line, span);
-        } else {
+        if line.evaluates {
             let program = &scene.eval.runtime_config.config.otel[attached.filter].program;
             let fault = scene.eval.with_scope(stream, true, |facts| {
                 let trace = &mut attached.trace;
@@ -218,6 +216,8 @@ impl Worker {
                 };
                 self.trace_fault(scene, attached, cause);
             }
+        } else {
+            link_all(&mut attached.trace, line, span);
         }
         if let Some(inject) = &line.inject
             && !attached.stopped

@@ -73,12 +73,12 @@ fn a_window_of_a_byte_earns_nothing() {
 fn rapid_resets() {
     let resets = |count: u32, provoke: bool| {
         (0..count).fold(Wire::client(), |wire, nth| {
-            if !provoke {
-                wire.post(2 * nth + 1).reset(2 * nth + 1, Code::CANCEL)
-            } else {
+            if provoke {
                 wire.post(2 * nth + 1)
                     .data(2 * nth + 1, 0, b"")
                     .credit(2 * nth + 1, 0)
+            } else {
+                wire.post(2 * nth + 1).reset(2 * nth + 1, Code::CANCEL)
             }
         })
     };

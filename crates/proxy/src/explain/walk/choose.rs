@@ -50,10 +50,10 @@ impl Walk<'_> {
         let holds = condition.is_none_or(|condition| {
             self.with_rules(|cx, stream| cx.scene.eval.holds(stream, condition))
         });
-        let (switch, result) = if !holds {
-            (Switch::Next, "does not match".to_owned())
-        } else {
+        let (switch, result) = if holds {
             self.target(&rule.target)
+        } else {
+            (Switch::Next, "does not match".to_owned())
         };
         let told = Told {
             matches: holds,

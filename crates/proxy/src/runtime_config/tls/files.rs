@@ -127,12 +127,12 @@ impl Stored {
             self.chain_file = Some(file.to_owned());
         }
         let path = &self.source.path;
-        let identity = if !global.skips_self_issued_ca {
-            self.material.identity(path)
-        } else {
+        let identity = if global.skips_self_issued_ca {
             let mut sent = self.material.clone();
             sent.drop_roots();
             sent.identity(path)
+        } else {
+            self.material.identity(path)
         };
         self.identity = Some(identity?);
         Ok(())

@@ -169,10 +169,10 @@ impl Hole {
             out.byte(0)?;
         } else {
             self.others = self.others.saturating_add(1);
-            if !self.is_worn() {
-                self.look_up(attribute, mark, learn, out)?
-            } else {
+            if self.is_worn() {
                 self.keep_checked(attribute, out)?
+            } else {
+                self.look_up(attribute, mark, learn, out)?
             }
         }
         if let Some(place) = self.place {
@@ -189,10 +189,10 @@ impl Hole {
         out: &mut Buffer<'_>,
     ) -> Option<()> {
         self.others = self.others.saturating_add(1);
-        if !self.is_worn() {
-            self.look_up(attribute, mark(attribute), learn, out)
-        } else {
+        if self.is_worn() {
             keep(attribute.get(usize::from(self.key_end)..)?, out)
+        } else {
+            self.look_up(attribute, mark(attribute), learn, out)
         }
     }
 

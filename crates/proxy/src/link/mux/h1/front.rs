@@ -117,10 +117,10 @@ impl Front {
             Framing::None | Framing::Length(_) => {}
         }
         let is_old = head.version() == Version::Http10;
-        let connection = if !self.lives {
-            (!is_old).then_some(Connection::Close)
-        } else {
+        let connection = if self.lives {
             (is_old || self.is_old).then_some(Connection::KeepAlive)
+        } else {
+            (!is_old).then_some(Connection::Close)
         };
         h1::write_response(head, connection, out);
         self.write = Writer::of(framing);
