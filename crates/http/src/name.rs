@@ -382,7 +382,8 @@ mod tests {
         );
     }
 
-    /// Each entry of at most 16 bytes, in mixed case, and with each byte replaced by each other one.
+    /// Each entry of at most 16 bytes, in mixed case, and with each byte replaced by each other
+    /// one.
     #[test]
     fn words_in_any_case_find_what_the_text_finds() {
         for &name in ALL[1..].iter().filter(|name| name.as_str().len() <= 16) {

@@ -13,8 +13,8 @@ use super::table::{ENTRY_OVERHEAD_BYTES, LINE_EXTRA_BYTES, Table};
 use super::{Kind, huffman, integer};
 use crate::{Method, Name};
 
-/// Slots of the cache that finds fields in the table. A field has one slot, which the latest field
-/// with that slot occupies: a search is one comparison, whatever the fields are.
+/// The number of slots of the cache that finds fields in the table. The hash of a field selects one
+/// slot, and the slot holds the last field that was put there. So a search takes one comparison.
 const SLOTS: usize = 128;
 
 /// A shorter cookie could be guessed (RFC 7541 §7.1.3), so it never enters a table.
