@@ -12,7 +12,7 @@ use net::Labels;
 use super::Backends;
 use crate::evaluation::Ambient;
 use crate::ids::{ConnId, ExchangeId, ServerId};
-use crate::link::Links;
+use crate::link::{Links, Server};
 use crate::shared::{Count, IdleConnRequest};
 
 /// How many responses a connection must have completed for `aggressive`.
@@ -95,6 +95,26 @@ pub(crate) struct Keep {
     pub window_ms: u64,
 }
 
+impl Server {
+    /// Whether a request may use the connection: it has the request's name, and it has proved to be
+    /// kept alive if that is required.
+    #[inline]
+    fn suits(&self, name: &[u8], proven_only: bool) -> bool {
+        (!proven_only || self.served >= PROVEN_RESPONSES) && *self.name == *name
+    }
+
+    /// The connection is counted as idle no longer. Returns its place in the pool, if it has one.
+    #[inline]
+    fn leave_idle(&mut self, ambient: &Ambient) -> Option<u32> {
+        if std::mem::take(&mut self.is_pool_counted) {
+            ambient.shared.servers.leave_pool(self.server);
+        }
+        let place = self.pool_place.take()?;
+        ambient.shared.sub(ambient.worker, Count::Idle(self.server));
+        Some(place)
+    }
+}
+
 impl Backends {
     /// Takes an idle connection that suits a request out of its pool.
     pub fn take_idle(
@@ -116,10 +136,9 @@ impl Backends {
         let backend = &self.0[wanted.server.backend.place()];
         let shared = &backend.shared[wanted.server.place()];
         let is_open = |link: &&ConnId| {
-            let fits = links.server(**link).is_some_and(|server| {
-                (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *wanted.name
-            });
-            fits && links.takes_more(**link)
+            let server = links.server(**link);
+            server.is_some_and(|server| server.suits(wanted.name, proven_only))
+                && links.takes_more(**link)
         };
         if let Some(link) = shared.iter().rev().find(is_open).copied() {
             self.leave_pool(ambient, links, link);
@@ -144,18 +163,11 @@ impl Backends {
         let idle = &mut backend.idle[id.place()].links;
         let link = *idle.last()?;
         let server = links.server_mut(link)?;
-        let fits = (!proven_only || server.served >= PROVEN_RESPONSES)
-            && *server.name == *wanted.name
-            && backend.shared[id.place()].is_empty();
-        if !fits {
+        if !server.suits(wanted.name, proven_only) || !backend.shared[id.place()].is_empty() {
             return None;
         }
-        if std::mem::take(&mut server.is_pool_counted) {
-            ambient.shared.servers.leave_pool(id);
-        }
-        server.pool_place = None;
+        server.leave_idle(ambient);
         idle.pop();
-        ambient.shared.sub(ambient.worker, Count::Idle(id));
         Some(link)
     }
 
@@ -174,12 +186,11 @@ impl Backends {
         name: &[u8],
     ) -> Option<ConnId> {
         let idle = &self.0[server.backend.place()].idle[server.place()].links;
-        let fits = |link: &&ConnId| {
-            links.server(**link).is_some_and(|server| {
-                (!proven_only || server.served >= PROVEN_RESPONSES) && *server.name == *name
-            })
+        let suits = |link: &&ConnId| {
+            let server = links.server(**link);
+            server.is_some_and(|server| server.suits(name, proven_only))
         };
-        idle.iter().rfind(fits).copied()
+        idle.iter().rfind(suits).copied()
     }
 
     /// Puts a connection into its pool for the next request, or counts it there if it takes streams
@@ -228,17 +239,13 @@ impl Backends {
             return;
         };
         let id = server.server;
-        if std::mem::take(&mut server.is_pool_counted) {
-            ambient.shared.servers.leave_pool(id);
-        }
+        let place = server.leave_idle(ambient);
         if std::mem::take(&mut server.is_shared_idle) {
             self.0[id.backend.place()].idle[id.place()].shared -= 1;
-            return;
         }
-        let Some(place) = server.pool_place.take() else {
+        let Some(place) = place else {
             return;
         };
-        ambient.shared.sub(ambient.worker, Count::Idle(id));
         let idle = &mut self.0[id.backend.place()].idle[id.place()].links;
         debug_assert_eq!(idle.get(place as usize), Some(&link));
         idle.swap_remove(place as usize);

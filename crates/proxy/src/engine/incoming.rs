@@ -306,7 +306,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         let frontend = client.frontend();
         // A peer that provokes responses and does not read them is not read either.
-        let must_wait = entry.must_take_first();
+        let must_wait = entry.must_drain_first();
         let had_its_turn =
             *requests >= REQUESTS_A_TURN_MAX && !bytes.is_empty() && entry.awaits_request();
         if let Some(first) = bytes.first()
@@ -344,10 +344,7 @@ impl<D: Driver> Turn<'_, D> {
                 Feed::More(used)
             }
             Ingress::Discarded(exchange) => {
-                match exchange {
-                    Some(exchange) => self.cx.await_rest(exchange),
-                    None => self.cx.wait_for_client(link),
-                }
+                self.cx.await_rest(exchange);
                 Feed::Used(used)
             }
             Ingress::Bad(error) => {
@@ -374,7 +371,7 @@ impl<D: Driver> Turn<'_, D> {
         let Role::Server(server) = &entry.role else {
             return Feed::Gone;
         };
-        if entry.must_take_first() {
+        if entry.must_drain_first() {
             return Feed::Wait(0);
         }
         let stream = entry.stream().and_then(|id| self.streams.get(id));

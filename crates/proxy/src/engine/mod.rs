@@ -508,8 +508,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A connection cannot send any more. A server may have sent a response before; a client's
-    /// connection is closed.
+    /// A connection can send no more bytes. A client's connection is closed. A server's connection
+    /// is still read, because the server may have sent a response before it broke.
     fn broken(&mut self, link: ConnId) {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;

@@ -212,8 +212,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A client's handshake ends without a failure of its session: keeps what is known of it for the
-    /// log.
+    /// A client's handshake ends without a failure of its session: keeps what is known of it for
+    /// the log.
     pub(super) fn handshake_abandoned(&mut self, link: ConnId) {
         if let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link)
             && let (Role::Client(client), Some(secure)) = (role, secure)

@@ -46,11 +46,10 @@ impl<D: Driver> Turn<'_, D> {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
-        let limits = self.cx.runtime_config.h2.clients;
         let idle_ping = self.cx.runtime_config.bind(bind).idle_ping;
         self.cx.tell_bind(bind, FrontCount::SessionsH2);
         let links = &mut self.cx.core.links;
-        links.client_speaks_h2(self.cx.io, link, limits, idle_ping);
+        links.client_speaks_h2(self.cx.io, link, idle_ping);
         if self.cx.is_stopping() {
             // Its handshake outlasted the order to drain, which reached only the connections that
             // were there by then.
@@ -111,10 +110,9 @@ impl<D: Driver> Turn<'_, D> {
         server.connecting = false;
         let is_shared = !server.private && !server.is_ending;
         let idle_ping = self.cx.servers.at(server.server).idle_ping;
-        let limits = self.cx.runtime_config.h2.servers;
         let begun = core
             .links
-            .server_speaks_h2(link, limits, idle_ping, &mut core.timers);
+            .server_speaks_h2(link, idle_ping, &mut core.timers);
         let Some((exchange, greeting)) = begun else {
             return;
         };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::h2::{Code, Limits};
+use http::h2::Code;
 use net::{Driver, SockId};
 
 use super::mux::h1::{Back, Front};
@@ -110,11 +110,10 @@ impl Links {
         &mut self,
         io: &mut D,
         conn: ConnId,
-        limits: Limits,
         idle_ping: Option<Duration>,
     ) {
         let mut out = Vec::new();
-        let connection = h2::Connection::with_client(limits, idle_ping, &mut out);
+        let connection = h2::Connection::with_client(self.h2.clients, idle_ping, &mut out);
         if let Some(link) = self.get_mut(conn) {
             link.mux = Mux::Connection(connection);
         }
@@ -126,14 +125,13 @@ impl Links {
     pub fn server_speaks_h2(
         &mut self,
         conn: ConnId,
-        limits: Limits,
         idle_ping: Option<Duration>,
         timers: &mut Timers,
     ) -> Option<(ExchangeId, Vec<u8>)> {
         let stream = self.stream(conn)?;
         let is_ending = self.server(conn)?.is_ending;
         let mut out = Vec::new();
-        let mut connection = h2::Connection::with_server(limits, idle_ping, &mut out);
+        let mut connection = h2::Connection::with_server(self.h2.servers, idle_ping, &mut out);
         connection.is_ending = is_ending;
         let link = self.get_mut(conn)?;
         link.mux = Mux::Connection(connection);
@@ -187,25 +185,25 @@ impl Links {
 
     /// The present exchanges of a connection.
     pub fn exchanges(&self, conn: ConnId) -> Exchanges {
-        let Some(link) = self.get(conn) else {
-            return Exchanges::One(None);
-        };
-        match &link.mux {
-            Mux::Connection(connection) => Exchanges::Many(connection.children.clone().into_iter()),
-            _ => Exchanges::One(link.stream.map(|_| conn.only_exchange())),
-        }
+        self.some_exchanges(conn, |connection| connection.children.clone())
     }
 
     /// The exchanges of a connection that wait to send.
     pub fn waiting_exchanges(&self, conn: ConnId) -> Exchanges {
+        self.some_exchanges(conn, |connection| connection.turns.waiting().collect())
+    }
+
+    /// The only exchange of a connection, or those that `choose` returns of one that serves many.
+    fn some_exchanges(
+        &self,
+        conn: ConnId,
+        choose: impl FnOnce(&h2::Connection) -> Vec<ExchangeId>,
+    ) -> Exchanges {
         let Some(link) = self.get(conn) else {
             return Exchanges::One(None);
         };
         match &link.mux {
-            Mux::Connection(connection) => {
-                let waiting: Vec<_> = connection.turns.waiting().collect();
-                Exchanges::Many(waiting.into_iter())
-            }
+            Mux::Connection(connection) => Exchanges::Many(choose(connection).into_iter()),
             _ => Exchanges::One(link.stream.map(|_| conn.only_exchange())),
         }
     }
@@ -230,18 +228,18 @@ impl Links {
         true
     }
 
-    /// Tells the peer that the connection ends now, where the mux can.
-    pub fn say_goodbye<D: Driver>(&mut self, io: &mut D, conn: ConnId) {
-        self.with_codec(io, conn, |codec, frames| {
-            codec.goaway(Code::NO_ERROR, frames);
-        });
+    /// Tells the peer that the connection closes now, if the mux has a message for that.
+    pub fn send_goaway<D: Driver>(&mut self, io: &mut D, conn: ConnId) {
+        self.go_away(io, conn, Code::NO_ERROR);
+    }
+
+    fn go_away<D: Driver>(&mut self, io: &mut D, conn: ConnId, code: Code) {
+        self.with_codec(io, conn, |codec, frames| codec.goaway(code, frames));
     }
 
     /// A client is turned away: it is told to go, and treated as if it had ended its side.
     pub fn expel<D: Driver>(&mut self, io: &mut D, conn: ConnId) {
-        self.with_codec(io, conn, |codec, frames| {
-            codec.goaway(Code::ENHANCE_YOUR_CALM, frames);
-        });
+        self.go_away(io, conn, Code::ENHANCE_YOUR_CALM);
         self.stop_exchanges(conn);
         if let Some(link) = self.get_mut(conn) {
             link.eof = true;
@@ -353,7 +351,7 @@ impl Link {
     /// Whether the peer has to take bytes before more of it is read: what it sends provokes more of
     /// them.
     #[inline]
-    pub fn must_take_first(&self) -> bool {
+    pub fn must_drain_first(&self) -> bool {
         self.blocked
             && match &self.mux {
                 Mux::Front(_) => self.awaits_request(),

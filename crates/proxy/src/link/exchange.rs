@@ -7,7 +7,7 @@ use net::timers::NEVER_MS;
 use super::mux::h1::{After, Front, Linger};
 use super::mux::h2::Sending;
 use super::{Links, Mux, Role};
-use crate::ids::{ConnId, ExchangeId, StreamId, Timers};
+use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
 
 /// What follows an exchange on a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +49,8 @@ impl Links {
     /// having processed it (RFC 9113 §8.7), and bytes after a request for a tunnel belong to the
     /// tunnel.
     #[inline]
-    pub fn shares_connection(&self, id: ExchangeId) -> bool {
-        self.is_stream(id)
+    pub fn shares_connection(&self, id: impl Into<LinkId>) -> bool {
+        self.connection_of(id).is_some()
     }
 
     /// The exchange of a connection for a new request: one more where the connection takes several
@@ -73,7 +73,7 @@ impl Links {
     /// The connection that an exchange has for itself; none if it shares one.
     #[inline]
     pub fn own_connection(&self, exchange: ExchangeId) -> Option<ConnId> {
-        (!self.is_stream(exchange)).then(|| exchange.own_connection())
+        (!self.shares_connection(exchange)).then(|| exchange.own_connection())
     }
 
     /// Both sides of a server's exchange are a tunnel from now on.

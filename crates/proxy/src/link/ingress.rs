@@ -38,9 +38,8 @@ pub(crate) enum Ingress<'a> {
     },
     /// A message is over; its trailers are in [`Reading::trailers`]. `wire`: the bytes of its end.
     End { exchange: ExchangeId, wire: usize },
-    /// A part of a request that was answered early has been discarded; the exchange is named where
-    /// it shares its connection.
-    Discarded(Option<ExchangeId>),
+    /// A part of a request that was answered early has been discarded.
+    Discarded(ExchangeId),
     /// All of a request that was answered early has come, or will not come.
     Drained(ExchangeId),
     /// The peer has ended an exchange before its messages were complete.
@@ -215,7 +214,7 @@ fn unused_event<'a>(
 ) -> Ingress<'a> {
     match pull {
         Pull::End if drains => Ingress::Drained(exchange),
-        Pull::More | Pull::Data(_) if drains && used > 0 => Ingress::Discarded(None),
+        Pull::More | Pull::Data(_) if drains && used > 0 => Ingress::Discarded(exchange),
         Pull::More if !drains && !bytes.is_empty() => Ingress::Partial,
         Pull::Data(_) | Pull::End => Ingress::Nothing,
         pull => message_event(exchange, pull, used, bytes.len() - used),

@@ -129,8 +129,8 @@ impl Links {
         })
     }
 
-    /// Whether a client waits to be asked for its body (`Expect: 100-continue`).
-    pub fn awaits_question(&self, client: ExchangeId) -> bool {
+    /// Whether a client waits for `100 Continue` before it sends its body.
+    pub fn awaits_continue(&self, client: ExchangeId) -> bool {
         self.get(client).is_some_and(|link| match &link.mux {
             Mux::Stream(end) => end.expects,
             Mux::Front(front) => front.expects(),

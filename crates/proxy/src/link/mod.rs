@@ -417,7 +417,7 @@ impl Links {
     /// Ends our side.
     pub fn send_fin<D: Driver>(&mut self, io: &mut D, id: impl Into<LinkId>) {
         let id = id.into();
-        if self.is_stream(id) {
+        if self.shares_connection(id) {
             self.stream_end(io, ExchangeId::of(id), &http::Head::default());
             return;
         }

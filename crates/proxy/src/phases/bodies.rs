@@ -456,7 +456,7 @@ impl<D: Driver> Cx<'_, D> {
     fn upload_goes_on(&mut self, stream: &Stream) -> bool {
         let is_asked = || {
             let client = stream.client;
-            client.is_some_and(|client| !self.core.links.awaits_question(client))
+            client.is_some_and(|client| !self.core.links.awaits_continue(client))
         };
         stream.up.is_open && !stream.up.done && is_asked()
     }

@@ -3,7 +3,7 @@
 use net::Driver;
 
 use super::Cx;
-use crate::ids::ConnId;
+use crate::ids::{ConnId, ProxyId};
 use crate::link::{After, Hold, Linger, Role, Stage};
 use crate::runtime_config::deadline;
 
@@ -56,10 +56,18 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// How long a client may wait with its next request, milliseconds.
+    pub(super) fn next_request_ms(&self, frontend: ProxyId) -> u64 {
+        let wait_ms = self.runtime_config.timeouts(frontend).http_keep_alive;
+        if self.is_stopping() {
+            wait_ms.min(DRAIN_IDLE_MS)
+        } else {
+            wait_ms
+        }
+    }
+
     /// A client without a stream reads its next request or waits for one.
     pub fn await_request(&mut self, link: ConnId) {
-        let now = self.now();
-        let draining = self.is_stopping();
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
@@ -67,23 +75,11 @@ impl<D: Driver> Cx<'_, D> {
         // after them.
         let more = !entry.input.is_empty() || entry.eof;
         let timer = entry.timer;
-        let client = match &entry.role {
-            Role::Client(client) => Some(&**client),
-            Role::Server(_) | Role::Stream(_) => self.core.links.client(link),
-        };
-        let Some(client) = client else {
+        let Role::Client(client) = &entry.role else {
             return;
         };
-        let wait_ms = self
-            .runtime_config
-            .timeouts(client.frontend())
-            .http_keep_alive;
-        let wait_ms = if draining {
-            wait_ms.min(DRAIN_IDLE_MS)
-        } else {
-            wait_ms
-        };
-        self.core.timers.set(timer, deadline(now, wait_ms));
+        let wait_ms = self.next_request_ms(client.frontend());
+        self.core.timers.set(timer, deadline(self.now(), wait_ms));
         self.core.links.release_all(self.io, link);
         if more {
             self.core.work.links.push_back(link.into());

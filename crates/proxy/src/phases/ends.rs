@@ -37,14 +37,12 @@ impl<D: Driver> Cx<'_, D> {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
             self.core.links.set_stream(client, None);
-            match self.core.links.own_connection(client) {
-                Some(conn) => self.finish_client(conn, Linger::No),
-                None => self.end_exchange(client),
-            }
+            self.leave_exchange(client, |cx, conn| cx.finish_client(conn, Linger::No));
         }
     }
 
-    /// Ends a stream that a rule rejects: its client's connection is closed, with all that share it.
+    /// Ends a stream that a rule rejects: its client's connection is closed, with all that share
+    /// it.
     pub(super) fn reject(&mut self, stream: &mut Stream) {
         let links = &self.core.links;
         let shared = stream.client.and_then(|client| links.connection_of(client));
@@ -59,10 +57,7 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn vanish(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
-            match self.core.links.own_connection(client) {
-                Some(conn) => self.forget_client(conn),
-                None => self.end_exchange(client),
-            }
+            self.leave_exchange(client, Self::forget_client);
         }
     }
 
@@ -80,10 +75,7 @@ impl<D: Driver> Cx<'_, D> {
     pub fn abandon(&mut self, stream: &mut Stream) {
         self.end_server_after(stream);
         if let Some(client) = self.let_go(stream) {
-            match self.core.links.own_connection(client) {
-                Some(conn) => self.close_client(conn),
-                None => self.end_exchange(client),
-            }
+            self.leave_exchange(client, Self::close_client);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use net::Driver;
 
-use super::clients::{DRAIN_IDLE_MS, LINGER_MS};
+use super::clients::LINGER_MS;
 use super::{Cause, Cx};
 use crate::ids::{ConnId, ExchangeId};
 use crate::link::{Hold, Linger};
@@ -11,8 +11,8 @@ use crate::stream::{Phase, Stream};
 
 impl<D: Driver> Cx<'_, D> {
     /// The response of an exchange that shares its connection is complete: the rest of its request
-    /// is discarded for as long as the client sends it. A client that is silent for a moment has its
-    /// exchange reset, so that its connection has room for others.
+    /// is discarded for as long as the client sends it. A client that is silent for a moment has
+    /// its exchange reset, so that its connection has room for others.
     pub fn exchange_answered(&mut self, exchange: ExchangeId) {
         if !self.core.links.discard_rest(self.io, exchange) {
             return self.end_exchange(exchange);
@@ -22,7 +22,22 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Sets how long the rest of a request that was answered early is awaited.
     pub fn await_rest(&mut self, exchange: ExchangeId) {
-        self.set_link_deadline(exchange, deadline(self.now(), LINGER_MS));
+        match self.core.links.own_connection(exchange) {
+            Some(conn) => self.wait_for_client(conn),
+            None => self.set_link_deadline(exchange, deadline(self.now(), LINGER_MS)),
+        }
+    }
+
+    /// Ends an exchange with its connection, in the given way, if it has that for itself.
+    pub(super) fn leave_exchange(
+        &mut self,
+        exchange: ExchangeId,
+        leave: impl FnOnce(&mut Self, ConnId),
+    ) {
+        match self.core.links.own_connection(exchange) {
+            Some(conn) => leave(self, conn),
+            None => self.end_exchange(exchange),
+        }
     }
 
     /// The rest of a request that was answered early has been discarded.
@@ -56,18 +71,11 @@ impl<D: Driver> Cx<'_, D> {
         if entry.eof || self.core.links.is_ending(link) {
             return self.end_connection(link);
         }
-        let (now, is_stopping) = (self.now(), self.is_stopping());
+        let now = self.now();
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;
-            let wait_ms = self
-                .runtime_config
-                .timeouts(client.frontend())
-                .http_keep_alive;
-            let wait_ms = if is_stopping {
-                wait_ms.min(DRAIN_IDLE_MS)
-            } else {
-                wait_ms
-            };
+            let frontend = client.frontend();
+            let wait_ms = self.next_request_ms(frontend);
             return self.set_idle_deadline(link, deadline(now, wait_ms));
         }
         let Some(server) = self.core.links.server(link) else {
@@ -92,7 +100,7 @@ impl<D: Driver> Cx<'_, D> {
         // Ends the connection if the following steps do not complete.
         self.set_idle_deadline(link, deadline(self.now(), LINGER_MS));
         let links = &mut self.core.links;
-        links.say_goodbye(self.io, link);
+        links.send_goaway(self.io, link);
         if links.is_client(link) {
             self.finish_client(link, Linger::Briefly)
         } else {
@@ -122,17 +130,17 @@ impl<D: Driver> Cx<'_, D> {
     pub fn exchange_refused(&mut self, stream: &mut Stream) {
         let is_new = matches!(stream.phase, Phase::ResponseHead);
         let is_here = stream.replay.resendable || stream.replay.keeps;
-        match is_new && is_here && !stream.route.fresh_only {
-            true => {
-                self.drop_server(stream);
-                self.take_upload_back(stream);
-                stream.route.fresh_only = true;
-                stream.phase = Phase::Connect;
-                self.run(stream);
-            }
-            false if is_new => self.no_response(stream, false),
-            false => self.fail(stream, Cause::ServerGone),
+        if !is_new {
+            return self.fail(stream, Cause::ServerGone);
         }
+        if !is_here || stream.route.fresh_only {
+            return self.no_response(stream, false);
+        }
+        self.drop_server(stream);
+        self.take_upload_back(stream);
+        stream.route.fresh_only = true;
+        stream.phase = Phase::Connect;
+        self.run(stream);
     }
 
     /// Puts the sent part of a request's body before the unsent part, so that all of it is sent

@@ -32,8 +32,8 @@ impl<D: Driver> Cx<'_, D> {
         self.release_slot(stream);
     }
 
-    /// Ends one exchange of a connection that serves many. The connection stays open unless it has served
-    /// its maximum of exchanges.
+    /// Ends one exchange of a connection that serves many. The connection stays open unless it has
+    /// served its maximum of exchanges.
     fn end_server_exchange(&mut self, link: ExchangeId) {
         let connection = self.core.links.connection_of(link);
         if let Some(server) = self.core.links.server_mut(link) {
@@ -54,10 +54,7 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_failed_try(stream, None);
         stream.deadlines.server_ms = NEVER_MS;
         if let Some(exchange) = stream.server.take_link() {
-            match self.core.links.own_connection(exchange) {
-                Some(conn) => self.close_server(conn),
-                None => self.end_exchange(exchange),
-            }
+            self.leave_exchange(exchange, Self::close_server);
         }
         self.uncount_server(stream);
     }

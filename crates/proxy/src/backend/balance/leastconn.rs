@@ -4,8 +4,8 @@
 //! servers by their last known share of the load, so that a pick looks at few of them:
 //!
 //! - A known share is never higher than the actual one: releases by any worker are followed before
-//!   each pick (`shared::Releases`). A release that another worker is just recording may be missed until
-//!   the next pick.
+//!   each pick (`shared::Releases`). A release that another worker is just recording may be missed
+//!   until the next pick.
 //! - It may be lower, because other workers take slots. So the winner's load is read again; if it
 //!   has grown, the winner is moved and the next one is looked at.
 //!

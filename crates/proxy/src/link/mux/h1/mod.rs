@@ -1,7 +1,8 @@
 //! HTTP/1: one stream at a time on a connection.
 //!
 //! Keep-alive, framing, partial heads and `100-continue` are handled here. [`Front`] is the
-//! client's side, [`Back`] the server's; both read with a [`reader::Reader`] and write with a [`Writer`].
+//! client's side, [`Back`] the server's; both read with a [`reader::Reader`] and write with a
+//! [`Writer`].
 
 mod back;
 mod front;

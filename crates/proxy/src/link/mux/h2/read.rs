@@ -213,7 +213,7 @@ impl Links {
             });
             return match child {
                 Some(child) if end => self.rest_came(child),
-                Some(child) => Ingress::Discarded(Some(child)),
+                Some(child) => Ingress::Discarded(child),
                 None => Ingress::Nothing,
             };
         };

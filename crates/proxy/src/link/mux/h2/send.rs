@@ -73,14 +73,8 @@ impl Links {
         }
     }
 
-    /// Whether a link is a stream of a connection.
-    #[inline]
-    pub fn is_stream(&self, id: impl Into<LinkId>) -> bool {
-        self.get(id)
-            .is_some_and(|link| matches!(link.role, Role::Stream(_)))
-    }
-
     /// The connection that a link is a stream of.
+    #[inline]
     pub fn connection_of(&self, id: impl Into<LinkId>) -> Option<ConnId> {
         match self.get(id)?.role {
             Role::Stream(connection) => Some(connection),
