@@ -15,8 +15,8 @@ pub(crate) struct FrontendSocket {
     /// The index of its frontend in the configuration.
     pub frontend: usize,
     pub fd: Arc<OwnedFd>,
-    /// Another process may share the socket, or it has no port. It keeps listening while its
-    /// frontend is paused, and connections wait.
+    /// The socket keeps listening while its frontend is paused, and new connections wait: the
+    /// socket may be shared with another process, or has no port to bind again.
     pub keeps_listening: bool,
     pub backlog: i32,
 }

@@ -1,9 +1,9 @@
 //! Stick tables: counters and remembered values by key (manual §11), shared by all workers.
 //!
 //! A [`Table`] has a [`Definition`] and entries. An entry is found by its key in constant time; it
-//! is read and changed under the lock of its shard, for a few instructions. [`EntryRef`] is a reference
-//! that keeps an entry from being removed; [`Tracked`] holds the counters that a connection or a
-//! stream tracks.
+//! is read and changed under the lock of its shard, for a few instructions. [`EntryRef`] is a
+//! reference that keeps an entry from being removed; [`Tracked`] holds the counters that a
+//! connection or a stream tracks.
 //!
 //! Invariants: this crate does no I/O and reads no clock: callers pass the time. A table never has
 //! more entries than its `size`, and memory is allocated only for entries that exist or existed. An

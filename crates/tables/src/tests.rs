@@ -259,8 +259,8 @@ fn a_table_agrees_with_a_list() {
                         Some(entry) => (entry.1, entry.2) = (now_ms, entry.2 + 1),
                         None => {
                             if list.len() == size as usize {
-                                // Of equally old ones any may go: take the one that the table no
-                                // longer has.
+                                // Several entries may be equally old. The table removes any of
+                                // them: find the one that it has removed.
                                 let oldest = list.iter().map(|entry| entry.1).min();
                                 let gone = list.iter().position(|entry| {
                                     Some(entry.1) == oldest

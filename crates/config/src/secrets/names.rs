@@ -82,7 +82,8 @@ pub(super) fn value_of_secret(text: &str, is_sent: bool) -> Option<usize> {
         } else {
             None
         };
-        // A value from the environment or from a sample is not in the file.
+        // A value that comes from the environment or from an expression is not a secret in this
+        // file.
         let value = value.filter(|value| {
             let first = value.trim_start_matches(['"', '\'', '\\', ' ']);
             !first.is_empty() && !first.starts_with(['%', '$'])

@@ -1,5 +1,5 @@
-//! The data that expressions read and change: the facts of a session and its stream, and the state
-//! around them.
+//! The data that expressions read and change: a session, its stream, and the state of the worker and
+//! of the process.
 
 mod assign;
 mod eval;

@@ -1,7 +1,7 @@
 //! Access logs (manual §8.2, §8.3): when a line is written, and with which severity.
 //!
-//! [`crate::runtime_config::Plan`] has the moments of a stream's lines, `send` builds the line for each
-//! target, `wire` adds the header.
+//! [`crate::runtime_config::Plan`] has the moments of a stream's lines, `send` builds the line for
+//! each target, `wire` adds the header.
 
 mod event;
 mod send;

@@ -24,8 +24,8 @@ impl TlsConnections {
         })
     }
 
-    /// Counts one more, unless the limit is reached. Any worker may drop the place, because
-    /// connections move between workers.
+    /// Counts one more TLS connection; none if the limit is reached. The returned place counts it
+    /// until it is dropped, on any worker, because connections move between workers.
     pub fn enter(self: &Arc<Self>) -> Option<TlsPlace> {
         match self.max {
             None => {

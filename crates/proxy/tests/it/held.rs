@@ -5,8 +5,8 @@ use spangate_proxy::{Engine, HeldBytes};
 
 use super::driver::Pipe;
 
-/// What is sent whole to a peer that does not read, beyond the message that filled its socket: heads,
-/// interim responses and automatic frames.
+/// What is sent whole to a peer that does not read, beyond the message that filled its socket:
+/// heads, interim responses and automatic frames.
 pub const OWED_BYTES_MAX: usize = 16 << 10;
 /// The payload of the largest record of TLS (RFC 8446 §5.1), and what surrounds it.
 const RECORD_BYTES_MAX: usize = (16 << 10) + 256;
@@ -30,9 +30,10 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What came from a peer and is not used: two looks of a driver at its connection, or two frames;
-    /// over HTTP/2 the window of the connection; for each stream a buffer that rules see, one of
-    /// what is kept to be sent again, and two heads, which may grow by rules to a buffer each.
+    /// What came from a peer and is not used: two looks of a driver at its connection, or two
+    /// frames; over HTTP/2 the window of the connection; for each stream a buffer that rules see,
+    /// one of what is kept to be sent again, and two heads, which may grow by rules to a buffer
+    /// each.
     fn check_received(&self, held: &HeldBytes) -> Result<(), String> {
         let record = if self.tls { RECORD_BYTES_MAX } else { 0 };
         let look = self.bufsize + self.bufsize / 4;

@@ -38,8 +38,8 @@ pub(super) fn settle(items: Vec<Named>, global: Flags) -> Vec<Item> {
     settled
 }
 
-/// An encoding of the whole format applies to every item; `bin` counts only if it is set for the
-/// whole format.
+/// The flags of an item. An encoding that is set for the whole format applies to every item. `bin`
+/// has no effect on a single item.
 fn item_flags(flags: Flags, global: Flags) -> Flags {
     let flags = if global.has(Flags::ENCODING) {
         flags.taking(Flags::ENCODING.with(Flags::BIN, true), global)

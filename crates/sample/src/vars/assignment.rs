@@ -179,8 +179,8 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether variables of a scope can be set now: `req` until a server connection or a local
-    /// response is started, `res` from then on.
+    /// Whether variables of a scope can be set now. `req` can be set until the connection to a
+    /// server, or a response of the proxy itself, begins. After that, `res` can be set.
     #[inline]
     pub(crate) fn has(&self, scope: VarScope) -> bool {
         match scope {

@@ -1,8 +1,8 @@
 //! `string_attribute`: an attribute is one of some texts, or some regular expression is found in
 //! it.
 //!
-//! The Collector keeps results of regular expressions in a cache; here they run in linear time and
-//! need none.
+//! The Collector caches the results of regular expressions. Here a match takes linear time, so there
+//! is no cache.
 
 use otlp::scan::Any;
 use ottl::pattern;

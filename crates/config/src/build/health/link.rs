@@ -1,5 +1,5 @@
-//! Resolves references between sections: tracked servers, and the sections `healthcheck` that
-//! servers name. Also checks that need a complete server line.
+//! Resolves the references of servers to other sections: the servers that they track, and the
+//! `healthcheck` sections that they use. Makes the checks that need a complete server line.
 
 use super::super::Shared;
 use crate::diagnostic::Severity;

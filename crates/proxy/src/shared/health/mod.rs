@@ -2,8 +2,8 @@
 //! states.
 //!
 //! [`states`] is the state machine: pure, without a clock. It is behind one lock, which checks,
-//! agents and commands take; the data path reads the results from [`super::servers`]. [`ServerEventSink`] is
-//! told the changes in their order.
+//! agents and commands take; the data path reads the results from [`super::servers`].
+//! [`ServerEventSink`] is told the changes in their order.
 
 mod check;
 mod ejection;

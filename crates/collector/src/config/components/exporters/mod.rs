@@ -76,8 +76,8 @@ impl Exporter {
         }
     }
 
-    /// Whether senders wait: until what they sent is written or sent on, or has room. Without a
-    /// queue nobody else has it.
+    /// Whether a sender waits until its data is stored, delivered or queued. An exporter without a
+    /// queue always makes its sender wait, because nothing else holds the data.
     #[must_use]
     pub fn makes_wait(&self) -> bool {
         match self {

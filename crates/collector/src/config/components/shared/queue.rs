@@ -24,7 +24,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Whether senders wait: until what they sent is written, or sent on.
+    /// Whether a sender waits until its data is stored, or delivered.
     #[must_use]
     pub fn makes_wait(&self) -> bool {
         self.storage.is_some() || self.wait_for_result
