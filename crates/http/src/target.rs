@@ -104,31 +104,31 @@ pub(crate) fn is_bad_authority(authority: &[u8]) -> bool {
     is_bad_host(authority, false)
 }
 
-/// The same check for a `Host` field; when `relaxed`, any port is accepted.
+/// The same check for a `Host` field; `any_port`: the text after the colon may be no port.
 #[inline]
-pub(crate) fn is_bad_host(host: &[u8], relaxed: bool) -> bool {
-    !is_plain_host(host) && is_odd_bad_host(host, relaxed)
+pub(crate) fn is_bad_host(host: &[u8], any_port: bool) -> bool {
+    !is_plain_host(host) && is_odd_bad_host(host, any_port)
 }
 
-fn is_odd_bad_host(host: &[u8], relaxed: bool) -> bool {
+fn is_odd_bad_host(host: &[u8], any_port: bool) -> bool {
     let is_odd = |byte: &u8| *byte == b':' || NOT_HOST[*byte as usize];
     match host.iter().position(is_odd) {
         None => false,
-        Some(at) if host[at] == b':' => is_bad_port(&host[at + 1..], relaxed),
-        Some(_) => is_bad_literal(host, relaxed),
+        Some(at) if host[at] == b':' => is_bad_port(&host[at + 1..], any_port),
+        Some(_) => is_bad_literal(host, any_port),
     }
 }
 
 /// Whether the text after a colon is not a valid port.
-fn is_bad_port(port: &[u8], relaxed: bool) -> bool {
+fn is_bad_port(port: &[u8], any_port: bool) -> bool {
     !port.iter().all(u8::is_ascii_digit)
-        && (!relaxed || port.iter().any(|byte| NOT_HOST[*byte as usize]))
+        && (!any_port || port.iter().any(|byte| NOT_HOST[*byte as usize]))
 }
 
 /// Square brackets may only enclose an IP literal. A comma is refused because the host is also a
 /// field's value.
 #[cold]
-fn is_bad_literal(authority: &[u8], relaxed: bool) -> bool {
+fn is_bad_literal(authority: &[u8], any_port: bool) -> bool {
     let Some(end) = authority.iter().position(|byte| *byte == b']') else {
         return true;
     };
@@ -139,7 +139,7 @@ fn is_bad_literal(authority: &[u8], relaxed: bool) -> bool {
         .is_some_and(|(first, rest)| *first == b'[' && !rest.iter().any(is_odd));
     let is_bad_rest = match &rest[1..] {
         [] => false,
-        [b':', port @ ..] => is_bad_port(port, relaxed),
+        [b':', port @ ..] => is_bad_port(port, any_port),
         _ => true,
     };
     !is_literal || is_bad_rest

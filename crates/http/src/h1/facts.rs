@@ -213,10 +213,11 @@ impl Facts {
         }
     }
 
-    /// Several `Host` fields are accepted if they are the same, as in HAProxy; one is kept.
+    /// As in HAProxy, the text after the colon may be no port, and several `Host` fields are accepted
+    /// if they are the same; one is kept.
     fn host(&mut self, buf: &[u8], text: &[u8], value: Span) -> Result<Keep, ParseError> {
         match self.host {
-            None if is_bad_host(text, self.relaxed) => Err(ParseError::BadHost),
+            None if is_bad_host(text, true) => Err(ParseError::BadHost),
             None => {
                 self.host = Some(value);
                 Ok(Keep::Yes)

@@ -168,8 +168,10 @@ fn host_and_authority_agree() {
         ("GET /",                               "a/b",           Err(BadHost)),
         ("GET /",                               "a, a",          Err(BadHost)),
         ("GET /",                               "a@b",           Err(BadHost)),
-        ("GET /",                               "a:b",           Err(BadHost)),
-        ("GET /",                               "::1",           Err(BadHost)),
+        ("GET /",                               "a:b",           Ok(("GET /", "a:b"))),
+        ("GET /",                               ":8443a.b",      Ok(("GET /", ":8443a.b"))),
+        ("GET /",                               "::1",           Ok(("GET /", "::1"))),
+        ("GET /",                               "a:b c",         Err(BadHost)),
     ];
     for (line, host, expected) in table {
         let found = forwarded(request(&lines(&[
