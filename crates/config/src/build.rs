@@ -47,6 +47,7 @@ pub mod proxy;
 pub mod reply;
 pub mod reserve;
 pub mod resilience;
+pub mod resolvers;
 pub mod sections;
 pub mod server;
 pub mod stats_page;
@@ -61,7 +62,7 @@ pub mod values;
 
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::environment::Environment;
-use crate::keywords::{self, Keyword, State, Why, other};
+use crate::keywords::{self, Keyword, State, other};
 use crate::model::{
     Bind, CheckScript, CollectorSection, Config, DashboardSection, ErrorPage, Global, Mailers,
     OtelFilter,
@@ -83,6 +84,9 @@ pub struct Settings {
     pub cores: u16,
     /// `-dr`: a server whose name does not resolve is disabled instead of being an error.
     pub ignores_resolution_failures: bool,
+    /// The lines are those of a server that is added at run time: sections that they name are not
+    /// among them.
+    pub is_added_server: bool,
     /// The process will serve without a master (`-W`), so settings for a master are errors.
     pub lacks_master: bool,
     /// `-dI`: like `insecure-fork-wanted`.
@@ -95,6 +99,7 @@ impl Default for Settings {
             cores: std::thread::available_parallelism()
                 .map_or(1, |n| u16::try_from(n.get()).unwrap_or(u16::MAX)),
             ignores_resolution_failures: false,
+            is_added_server: false,
             lacks_master: false,
             allows_forks: false,
         }
@@ -158,6 +163,8 @@ pub struct Shared<'a> {
     pub check_scripts: HashMap<String, Arc<CheckScript>>,
     /// Sections `mailers` so far.
     pub mailers: Vec<Mailers>,
+    /// Sections `resolvers` so far.
+    pub resolvers: Vec<crate::model::Resolvers>,
     /// The ids of filters, and the place where each was first used.
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
@@ -203,6 +210,7 @@ impl<'a> Shared<'a> {
             tls: tls::TlsShared::default(),
             check_scripts: HashMap::new(),
             mailers: Vec::new(),
+            resolvers: Vec::new(),
             filter_ids: Vec::new(),
         }
     }
@@ -232,6 +240,7 @@ pub fn build(
     for section in &tree.sections {
         other_section(section, &mut shared);
     }
+    resolvers::add_default(&mut shared);
     let for_jwt = shared
         .tls
         .stores
@@ -263,6 +272,7 @@ pub fn build(
         collectors: std::mem::take(&mut shared.collectors),
         dashboard: shared.dashboard.take(),
         mailers: std::mem::take(&mut shared.mailers),
+        resolvers: std::mem::take(&mut shared.resolvers),
     };
     check::whole(&config, &mut shared);
     shared.tell_no_effect();
@@ -314,6 +324,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "mailers" {
         return mail::section(section, shared);
+    }
+    if kind == "resolvers" {
+        return resolvers::section(section, shared);
     }
     if kind == "crt-store" {
         return tls::store::section(section, other::CRT_STORE, shared);
@@ -377,7 +390,6 @@ pub fn parser_of<P: Copy>(
     shared: &mut Shared<'_>,
 ) -> Parse<Option<P>> {
     if let Some(parser) = keyword.state.parser() {
-        shared.note_use(keyword, &line.texts(0)[..=at].join(" "), line, at);
         return Ok(Some(parser));
     }
     let mut cursor = Cursor {
@@ -399,7 +411,7 @@ pub fn without_parser<P: Copy>(
     let (line, at) = (cursor.line, cursor.at - 1);
     let name = line.texts(0)[..=at].join(" ");
     match keyword.state {
-        State::Supported(_) | State::Partly(..) | State::Ahead(..) => Ok(()),
+        State::Supported(_) | State::Partly(..) => Ok(()),
         State::NotYet => Err(line.fault(at, not_yet(&name))),
         State::Removed(instead) => Err(line.fault(
             at,
@@ -427,7 +439,7 @@ pub fn option_without_parser<P: Copy>(
     let word = cursor.last();
     let span = cursor.line.span(cursor.at - 1);
     match keyword.state {
-        State::Supported(_) | State::Partly(..) | State::Ahead(..) => Ok(()),
+        State::Supported(_) | State::Partly(..) => Ok(()),
         State::Removed(message) => Err(cursor.fault(message)),
         State::NotYet => {
             let fault = cursor.fault(not_yet(&format!("{kind} … {word}")));
@@ -457,21 +469,10 @@ impl Shared<'_> {
         cursor: &mut Cursor<'_>,
     ) -> Parse<Option<P>> {
         let parser = keyword.state.parser();
-        match parser {
-            Some(_) => {
-                let name = format!("{kind} … {}", cursor.last());
-                self.note_use(keyword, &name, &cursor.line, cursor.at - 1);
-            }
-            None => option_without_parser(keyword, kind, cursor, self)?,
+        if parser.is_none() {
+            option_without_parser(keyword, kind, cursor, self)?;
         }
         Ok(parser)
-    }
-
-    /// Records a keyword at word `at` that is parsed, but whose feature does not exist yet.
-    fn note_use<P>(&mut self, keyword: &Keyword<P>, name: &str, line: &Line<'_>, at: usize) {
-        if let State::Ahead(_, feature) = keyword.state {
-            self.has_no_effect(name, &line.span(at), Why::Absent(feature));
-        }
     }
 
     /// The time in word `index`, as the argument of `name`.

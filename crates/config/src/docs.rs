@@ -218,9 +218,7 @@ fn state(row: &Row) -> (&'static str, String) {
         State::Supported(()) => ("yes", String::new()),
         State::Partly((), missing) => ("partly", format!("without {missing}")),
         State::NotYet => ("not yet", String::new()),
-        State::Ahead((), feature) | State::NoEffect(Why::Absent(feature)) => {
-            ("no effect yet", feature.is_absent().to_owned())
-        }
+        State::NoEffect(Why::Absent(feature)) => ("no effect yet", feature.is_absent().to_owned()),
         State::NoEffect(Why::Foreign(reason)) => ("no effect", reason.to_owned()),
         State::Removed(_) => ("removed", String::new()),
     }

@@ -219,7 +219,7 @@ fn options<P>(out: &mut String, prefix: &str, table: &[Keyword<P>], place: Place
 fn add<'t, P: 't>(lines: &mut Sorted, prefix: &str, table: impl Iterator<Item = &'t Keyword<P>>) {
     for keyword in table {
         let is_served = match keyword.state {
-            State::Supported(_) | State::Partly(..) | State::Ahead(..) | State::NoEffect(_) => true,
+            State::Supported(_) | State::Partly(..) | State::NoEffect(_) => true,
             State::NotYet => false,
             State::Removed(_) => continue,
         };

@@ -146,7 +146,10 @@ pub fn server(
     };
     let options = LoadOptions {
         build: &BuildInfo::default(),
-        settings: Settings::default(),
+        settings: Settings {
+            is_added_server: true,
+            ..Settings::default()
+        },
         zero_warning: false,
     };
     let loaded = load::load(&[input], options, &mut Environment::new());

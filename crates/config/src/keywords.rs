@@ -120,9 +120,6 @@ pub enum State<P> {
     Partly(P, &'static str),
     /// Known and refused: this version does not implement it.
     NotYet,
-    /// Parsed into the model. A notice says that it has no effect, because the feature that would
-    /// use it does not exist yet.
-    Ahead(P, Feature),
     /// Its arguments are checked. A notice says that it has no effect.
     NoEffect(Why),
     /// HAProxy refuses it too. The text names the replacement.
@@ -157,9 +154,7 @@ impl<P: Copy> State<P> {
     #[must_use]
     pub const fn parser(self) -> Option<P> {
         match self {
-            State::Supported(parser) | State::Partly(parser, _) | State::Ahead(parser, ..) => {
-                Some(parser)
-            }
+            State::Supported(parser) | State::Partly(parser, _) => Some(parser),
             State::NotYet | State::NoEffect(_) | State::Removed(_) => None,
         }
     }
@@ -257,18 +252,6 @@ impl<P> Keyword<P> {
     ) -> Self {
         let state = State::NoEffect(Why::Absent(feature));
         Keyword::new(name, places, state, doc).args(args)
-    }
-
-    /// Parsed; configures a feature that does not exist yet.
-    pub(crate) const fn ahead(
-        name: &'static str,
-        places: Places,
-        feature: Feature,
-        parser: P,
-        doc: &'static str,
-    ) -> Self {
-        let state = State::Ahead(parser, feature);
-        Keyword::new(name, places, state, doc)
     }
 
     /// Configures something that only HAProxy has.
@@ -434,7 +417,6 @@ fn row<P: Copy>(keyword: &Keyword<P>) -> Row {
         state: match keyword.state {
             State::Supported(_) => State::Supported(()),
             State::Partly(_, missing) => State::Partly((), missing),
-            State::Ahead(_, feature) => State::Ahead((), feature),
             State::NotYet => State::NotYet,
             State::NoEffect(why) => State::NoEffect(why),
             State::Removed(instead) => State::Removed(instead),

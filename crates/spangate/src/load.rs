@@ -110,6 +110,7 @@ fn load_inputs(
         build: &info,
         settings: config::build::Settings {
             ignores_resolution_failures: args.ignore_resolution_failures,
+            is_added_server: false,
             lacks_master: args.master.is_none() && args.command != Command::Check,
             allows_forks: args.allows_forks,
             ..config::build::Settings::default()

@@ -136,6 +136,17 @@ fn abstract_name(name: &[u8], filled: usize) -> Result<Parsed, String> {
     Ok(Parsed::Unix(Addr::Unix(Arc::from(bytes))))
 }
 
+/// The host name of an address with an optional family and port; none where there is no name.
+pub fn host_name(written: &[u8]) -> Option<String> {
+    let single = single_path(written).unwrap_or(written.into());
+    let text = std::str::from_utf8(&single).ok()?;
+    let text = text.strip_prefix("stream+").unwrap_or(text);
+    let rest = text.split_once('@').map_or(text, |(_, rest)| rest);
+    let host = rest.rsplit_once(':').map_or(rest, |(host, _)| host);
+    let is_name = !host.is_empty() && host != "*" && host.parse::<IpAddr>().is_err();
+    is_name.then(|| host.to_owned())
+}
+
 /// `v6`: the address family that a prefix requires.
 fn inet(text: &str, v6: Option<bool>, names: Names) -> Result<Parsed, String> {
     // As in HAProxy, the port follows the last colon, unless a bracket follows it. So `::1:80` is

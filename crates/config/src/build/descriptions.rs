@@ -33,19 +33,6 @@ pub fn mail_timeout(cursor: &mut Cursor<'_>) -> Parse {
     event_and_time(cursor, &["mail"])
 }
 
-/// `timeout resolve|retry <time>`
-pub fn resolver_timeout(cursor: &mut Cursor<'_>) -> Parse {
-    event_and_time(cursor, &["resolve", "retry"])
-}
-
-/// `hold <status> <time>`
-pub fn hold(cursor: &mut Cursor<'_>) -> Parse {
-    event_and_time(
-        cursor,
-        &["nx", "other", "refused", "timeout", "valid", "obsolete"],
-    )
-}
-
 fn event_and_time(cursor: &mut Cursor<'_>, events: &[&str]) -> Parse {
     let keyword = cursor.line.keyword();
     let event = cursor.take();

@@ -3,7 +3,7 @@
 use super::line::{Cursor, Line, Parse, leading_integer};
 use super::{Shared, bind, log_line, pages, unknown, values};
 use crate::keywords::{self, global::KEYWORDS};
-use crate::model::{Global, StatusSet};
+use crate::model::{Families, Global, StatusSet};
 use crate::tree::Prefix;
 use sample::vars::{SetConditions, Source};
 use sample::{Assignment, Place};
@@ -304,22 +304,26 @@ pub fn harden(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
 }
 
-/// `dns-accept-family auto|ipv4|ipv6[,…]`: the address families for resolvers. As in HAProxy, it
-/// does not limit what the system resolves when the files are read.
-pub fn dns_accept_family(_build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+/// `dns-accept-family auto|ipv4|ipv6[,…]`: the address families for resolvers. `auto` means both.
+pub fn dns_accept_family(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
     let list = line.arg(1);
     line.at_most(1)?;
-    let families: Vec<&str> = list.split(',').collect();
-    if families
-        .iter()
-        .any(|word| !matches!(*word, "auto" | "ipv4" | "ipv6"))
-    {
-        let message = format!(
-            "'{name}' expects a comma-delimited list of 'ipv4' and 'ipv6' but got '{list}'."
-        );
-        return Err(line.fault(1, message));
+    let mut families = Families::NONE;
+    for word in list.split(',') {
+        match word {
+            "auto" => families = Families::default(),
+            "ipv4" => families.v4 = true,
+            "ipv6" => families.v6 = true,
+            _ => {
+                let message = format!(
+                    "'{name}' expects a comma-delimited list of 'ipv4' and 'ipv6' but got '{list}'."
+                );
+                return Err(line.fault(1, message));
+            }
+        }
     }
+    build.global.dns_families = families;
     Ok(())
 }
 

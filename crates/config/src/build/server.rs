@@ -38,6 +38,8 @@ struct Written<'l> {
 struct Found {
     address: ServerAddress,
     unresolved: bool,
+    /// The name, where there is one.
+    fqdn: Option<String>,
 }
 
 /// Parses a `server` line.
@@ -85,6 +87,8 @@ pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse
             name,
             address: first.address.clone(),
             unresolved: first.unresolved,
+            fqdn: first.fqdn.clone(),
+            resolvers: first.resolvers,
             is_named: false,
             takes_datagrams: first.takes_datagrams,
             options,
@@ -111,12 +115,14 @@ fn one_server(
     };
     let (preset, after) = from(build, line, at + 1, unnamed(build))?;
     let preset = options(build, line, after, preset, &written.title);
-    // A bad address and a bad option are reported together.
-    let init_addr = preset
-        .as_ref()
-        .map(|preset| preset.options.init_addr.clone());
-    let found = find_address(build, &written, &init_addr.unwrap_or_default())?;
+    // A bad address is reported before a bad option, a name without an address after it.
+    let methods = match &preset {
+        Ok(preset) => init_methods(&preset.options),
+        Err(_) => vec![InitAddr::None],
+    };
+    let found = find_address(build, &written, methods)?;
     let preset = preset?;
+    let resolvers = find_resolvers(build, line, name, &preset.options)?;
     build.server_presets.insert(name.to_owned(), preset.clone());
     let mut options = preset.options;
     let (place, is_checked) = (line.span(1), options.checks.enabled);
@@ -132,6 +138,8 @@ fn one_server(
         name: name.to_owned(),
         address: found.address,
         unresolved: found.unresolved,
+        fqdn: found.fqdn,
+        resolvers,
         is_named: false,
         takes_datagrams: build.proxy.mode == Mode::Log && log_line::is_datagram(&written.bytes),
         options,
@@ -139,11 +147,48 @@ fn one_server(
     })
 }
 
-/// Determines the address of a server. A name is resolved with the methods of `init-addr`.
+/// The methods of `init-addr` for a server. A name that is resolved while the process runs may be
+/// unknown at the start.
+fn init_methods(options: &ServerOptions) -> Vec<InitAddr> {
+    match &*options.init_addr {
+        [] if options.resolve.section.is_some() => {
+            vec![InitAddr::Last, InitAddr::Libc, InitAddr::None]
+        }
+        [] => vec![InitAddr::Last, InitAddr::Libc],
+        methods => methods.to_vec(),
+    }
+}
+
+/// The index of the section `resolvers` that a server names.
+fn find_resolvers(
+    build: &ProxyBuild<'_, '_>,
+    line: &Line<'_>,
+    server: &str,
+    options: &ServerOptions,
+) -> Parse<Option<usize>> {
+    let Some(section) = &options.resolve.section else {
+        return Ok(None);
+    };
+    let mut known = build.shared.resolvers.iter();
+    match known.position(|known| known.name == *section) {
+        Some(index) => Ok(Some(index)),
+        // The lines of an added server are parsed alone, without the sections.
+        None if build.shared.settings.is_added_server => Ok(None),
+        None => {
+            let (kind, proxy) = (build.kind, &build.proxy.name);
+            let message = format!(
+                "{kind} '{proxy}', server '{server}': unable to find required resolvers '{section}'"
+            );
+            Err(line.fault(0, message))
+        }
+    }
+}
+
+/// Determines the address of a server. A name is resolved with these methods of `init-addr`.
 fn find_address(
     build: &mut ProxyBuild<'_, '_>,
     written: &Written<'_>,
-    methods: &[InitAddr],
+    mut methods: Vec<InitAddr>,
 ) -> Parse<Found> {
     let mode = build.proxy.mode;
     let read = |names| match mode {
@@ -158,16 +203,19 @@ fn find_address(
     };
     // Without a name, there is nothing to resolve.
     let unnamed = read(Names::Ignore).map_err(|message| fault(&message))?;
+    if let Ok(address) = read(Names::Refuse) {
+        return Ok(Found {
+            address,
+            unresolved: false,
+            fqdn: None,
+        });
+    }
+    let fqdn = address::host_name(&written.bytes);
+    let is_service = fqdn.as_deref().is_some_and(|name| name.starts_with('_'));
     let found = |address| Found {
         address,
         unresolved: false,
-    };
-    if let Ok(address) = read(Names::Refuse) {
-        return Ok(found(address));
-    }
-    let mut methods = match methods {
-        [] => vec![InitAddr::Last, InitAddr::Libc],
-        methods => methods.to_vec(),
+        fqdn: fqdn.clone(),
     };
     if build.shared.settings.ignores_resolution_failures {
         methods.push(InitAddr::None);
@@ -182,8 +230,10 @@ fn find_address(
     };
     for method in methods {
         match method {
-            // The state of an earlier process is not available here.
+            // The state of an earlier process is applied later, and the system's resolver has no
+            // records of services.
             InitAddr::Last => {}
+            InitAddr::Libc if is_service => {}
             InitAddr::Libc => match read(Names::Resolve) {
                 Ok(address) => return Ok(found(address)),
                 Err(message) => failed = Some(message),
@@ -196,8 +246,8 @@ fn find_address(
             InitAddr::None => {
                 tell(&failed, "disabling server");
                 return Ok(Found {
-                    address: unnamed,
                     unresolved: true,
+                    ..found(unnamed)
                 });
             }
         }

@@ -31,10 +31,6 @@ const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static s
 }
 
 /// Parsed, for a feature that does not exist yet.
-const fn ahead(name: &'static str, feature: Feature, parser: GlobalParser, doc: &'static str) -> K {
-    K::ahead(name, Places::NONE, feature, parser, doc)
-}
-
 const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'static str) -> K {
     K::moot(name, Places::NONE, reason, args, doc)
 }
@@ -104,7 +100,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("deviceatlas-properties-cookie", DEVICE),
     not_yet("deviceatlas-property-separator", DEVICE),
     not_yet("deviceatlas-separator", DEVICE),
-    ahead("dns-accept-family", Names, global::dns_accept_family, "Address families that name resolution may answer with."),
+    yes("dns-accept-family", global::dns_accept_family, "Address families that name resolution may answer with."),
     yes("expose-deprecated-directives", global::flag_only, "Allows keywords that are about to be removed."),
     yes("expose-experimental-directives", global::flag_only, "Allows keywords that may still change."),
     yes("external-check", global::external_check, "Allows health checks by external programs."),

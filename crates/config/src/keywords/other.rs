@@ -51,7 +51,7 @@ pub const SECTIONS: &[Known] = &[
     k("namespace_list", "Network namespaces."),
     k("peers", "Processes that share tables."),
     Keyword::gone("program", Places::NONE, "The 'program' section is not supported anymore since HAProxy 3.3."),
-    tunes("resolvers", Names, Args::Word, "Name servers."),
+    served("resolvers", "Name servers that servers' names are resolved by while the process runs."),
     k("ring", "A buffer of log messages."),
     k("spoe-agent", "An agent of the stream processing offload engine."),
     k("spoe-group", "Messages to an agent."),
@@ -200,15 +200,16 @@ const PEERS: &[Known] = &[
     k("table", "A table that is shared."),
 ];
 
+/// The keywords of sections `resolvers`.
 #[rustfmt::skip]
-const RESOLVERS: &[Known] = &[
-    tunes("accepted_payload_size", Names, Args::Number(12, 65535), "Largest answer over UDP."),
-    tunes("hold", Names, Args::Own(descriptions::hold), "How long an answer is kept."),
-    tunes("nameserver", Names, Args::Address(descriptions::named_address), "A name server."),
-    tunes("parse-resolv-conf", Names, Args::Any, "Takes the name servers of the system."),
+pub const RESOLVERS: &[Known] = &[
+    served("accepted_payload_size", "Largest answer over UDP, bytes."),
+    served("hold", "How long an earlier answer is kept, by the kind of the last one."),
+    served("nameserver", "A name server, asked over UDP or TCP."),
+    served("parse-resolv-conf", "Takes the name servers of the system."),
     Keyword::gone("resolution_pool_size", Places::NONE, "'resolution_pool_size' directive is not supported anymore (it never appeared in a stable release)."),
-    tunes("resolve_retries", Names, INTEGER, "Retries."),
-    tunes("timeout", Names, Args::Own(descriptions::resolver_timeout), "Timeouts."),
+    served("resolve_retries", "Most queries for one resolution."),
+    served("timeout", "Times between resolutions, and between queries without an answer."),
 ];
 
 #[rustfmt::skip]

@@ -4,8 +4,8 @@
 use super::arguments::{Args, INTEGER};
 use super::features::Feature::{self, *};
 use super::{Keyword, Places, Secret};
-use crate::build::checks;
 use crate::build::server::{self, ServerParser};
+use crate::build::{checks, resolvers};
 
 type K = Keyword<ServerParser>;
 
@@ -34,8 +34,6 @@ const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static s
 const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'static str) -> K {
     K::moot(name, Places::SERVER, reason, args, doc)
 }
-
-const NAMES: &str = "Resolution of names while running.";
 
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
@@ -77,10 +75,10 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("proxy-v2-options", WORD, server::proxy_v2_options, "TLVs of the PROXY protocol v2 header."),
     tunes("quic-cc-algo", Quic, Args::Own(checks::quic_algorithm), "QUIC congestion control."),
     yes("redir", WORD, server::redir, "Redirects requests to the server."),
-    tunes("resolve-net", Names, Args::Own(checks::networks), NAMES),
-    tunes("resolve-opts", Names, Args::Optional(&Args::List(&["allow-dup-ip", "ignore-weight", "prevent-dup-ip"])), NAMES),
-    tunes("resolve-prefer", Names, Args::OneOf(&["ipv4", "ipv6"]), NAMES),
-    not_yet("resolvers", WORD, NAMES),
+    yes("resolve-net", WORD, resolvers::resolve_net, "Networks whose addresses are preferred, in order."),
+    yes("resolve-opts", WORD, resolvers::resolve_opts, "How answers are used: `allow-dup-ip`, `ignore-weight`, `prevent-dup-ip`."),
+    yes("resolve-prefer", WORD, resolvers::resolve_prefer, "The preferred address family: `ipv4` or `ipv6`."),
+    yes("resolvers", WORD, resolvers::section_name, "The section that resolves the server's name while the process runs."),
     yes("send-proxy", NONE, server::send_proxy, "Sends a PROXY protocol v1 header."),
     yes("send-proxy-v2", NONE, server::send_proxy_v2, "Sends a PROXY protocol v2 header."),
     yes("send-proxy-v2-ssl", NONE, server::send_proxy_v2_ssl, "Sends a PROXY protocol v2 header with what is known of the client's TLS."),

@@ -32,6 +32,8 @@ pub struct Config {
     pub otel: Vec<super::OtelFilter>,
     /// Sections `mailers`.
     pub mailers: Vec<Mailers>,
+    /// Sections `resolvers`, and the one that is made from the system's configuration.
+    pub resolvers: Vec<super::Resolvers>,
     /// Stick tables, in the order of HAProxy's listings.
     pub tables: Vec<std::sync::Arc<tables::Table>>,
     /// Sections `collector`.
@@ -58,6 +60,8 @@ pub enum Capability {
 pub struct Global {
     /// The lines that set defaults of servers, in words.
     pub server_lines: Vec<Vec<Octets>>,
+    /// `dns-accept-family`
+    pub dns_families: super::Families,
     /// Worker threads; None: the number of cores.
     pub nbthread: Option<u16>,
     /// Most connections of the whole process.

@@ -1,6 +1,6 @@
 //! Servers (manual §5.2) and `hash-type` (manual §4.2).
 
-use super::{Proto, ServerChecks, ServerTls};
+use super::{Proto, ResolveOptions, ServerChecks, ServerTls};
 use net::{Addr, TcpOptions};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -95,6 +95,12 @@ pub struct Server {
     pub address: ServerAddress,
     /// The name could not be resolved: the server is in maintenance until it has an address.
     pub unresolved: bool,
+    /// The name from which its address comes; a name that begins with `_` is that of a service
+    /// (SRV records).
+    pub fqdn: Option<String>,
+    /// The index in [`super::Config::resolvers`] of the section that resolves its name while the
+    /// process runs.
+    pub resolvers: Option<usize>,
     /// Other lines name it, so it cannot be deleted at run time.
     pub is_named: bool,
     /// In `mode log`: it receives messages as datagrams; otherwise over TCP.
@@ -140,6 +146,8 @@ pub struct ServerOptions {
     pub disabled: bool,
     /// `init-addr`; empty means `last,libc`.
     pub init_addr: Vec<InitAddr>,
+    /// How its name is resolved while the process runs.
+    pub resolve: ResolveOptions,
     /// `hash-key`
     pub hash_key: HashKey,
     /// `guid`
@@ -208,6 +216,7 @@ impl Default for ServerOptions {
             non_stick: false,
             disabled: false,
             init_addr: Vec::new(),
+            resolve: ResolveOptions::default(),
             hash_key: HashKey::default(),
             guid: None,
             send_proxy: SendProxy::default(),

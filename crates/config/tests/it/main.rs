@@ -17,5 +17,6 @@ mod octets;
 mod otel;
 mod persistence;
 mod resilience;
+mod resolvers;
 mod statistics;
 mod tls;

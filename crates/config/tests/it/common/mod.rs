@@ -24,6 +24,7 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
         settings: Settings {
             cores: 2,
             ignores_resolution_failures: false,
+            is_added_server: false,
             lacks_master: false,
             allows_forks: false,
         },
