@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Read as _};
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use config::model::{Config, Proxy, ServerAddress, StateFrom};
+use config::model::{Config, InitAddr, Proxy, Server, ServerAddress, StateFrom};
 use net::Addr;
 use proxy::{Checker, ServerChange, ServerRecord, Shared};
 
@@ -28,8 +29,12 @@ const LINE_BYTES_MAX: usize = 2000;
 const FORCED_MAINTENANCE: u32 = 0x01;
 const CONFIGURED_MAINTENANCE: u32 = 0x04;
 const FORCED_DRAIN: u32 = 0x08;
-/// Flags that a file does not set: inherited, unresolved, a changed name.
-const NOT_KEPT: u32 = 0x02 | 0x10 | 0x20 | 0x40;
+/// A user gave the server another name to resolve.
+const RENAMED: u32 = 0x40;
+/// Flags that a file does not set: inherited, unresolved.
+const NOT_KEPT: u32 = 0x02 | 0x10 | 0x20;
+/// What stands for a value that is absent.
+const ABSENT: &str = "-";
 
 /// Flags of a check: the configuration has it, and it is enabled.
 const CHECK_CONFIGURED: i64 = 0x02;
@@ -42,7 +47,11 @@ struct Line {
     admin: u32,
     weight: u32,
     initial_weight: u32,
+    ip: Option<IpAddr>,
     port: Option<u16>,
+    /// The name that was resolved, and the service.
+    fqdn: Option<String>,
+    service: Option<String>,
     /// The configuration had checks, and the user stopped them.
     stopped_checks: bool,
     stopped_agent: bool,
@@ -112,7 +121,8 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
         };
         let kept = value & !NOT_KEPT;
         let is_drain = kept & FORCED_DRAIN != 0 && kept & FORCED_MAINTENANCE != 0;
-        !is_drain && kept & !(FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE | FORCED_DRAIN) == 0
+        !is_drain
+            && kept & !(FORCED_MAINTENANCE | CONFIGURED_MAINTENANCE | FORCED_DRAIN | RENAMED) == 0
     });
     let weight = number(3, "srv_uweight", &|value| (0..=256).contains(&value));
     let initial_weight = number(4, "srv_iweight", &|value| (0..=256).contains(&value));
@@ -125,13 +135,20 @@ fn read_fields(fields: &[String]) -> Result<Line, String> {
     number(11, "bk_f_forced_id", &|value| (0..=1).contains(&value));
     number(12, "srv_f_forced_id", &|value| (0..=1).contains(&value));
     let port = number(14, "srv_port", &|value| u16::try_from(value).is_ok());
+    let name = |place: usize| {
+        let text = fields.get(place).filter(|text| *text != ABSENT);
+        text.cloned()
+    };
     if wrong.is_empty() {
         Ok(Line {
             stopped: state == 0,
             admin: admin as u32 & !NOT_KEPT,
             weight: weight as u32,
             initial_weight: initial_weight as u32,
+            ip: fields.first().and_then(|text| text.parse().ok()),
             port: u16::try_from(port).ok(),
+            fqdn: name(13),
+            service: name(15),
             stopped_checks: check_state & CHECK_BITS == CHECK_CONFIGURED,
             stopped_agent: agent_state & CHECK_BITS == CHECK_CONFIGURED,
         })
@@ -176,15 +193,56 @@ fn changes(line: &Line, server: &ServerRecord) -> Vec<ServerChange> {
     changes
 }
 
-/// The server's address with the port from the file.
+/// The server's address with the port from the file, and with the address that its name had, where
+/// `init-addr` takes the last one.
 fn moved(line: &Line, server: &ServerRecord) -> Option<ServerAddress> {
-    let ServerAddress::Fixed(Addr::Inet(addr)) = &server.address else {
-        return None;
+    let last = line
+        .ip
+        .filter(|ip| !ip.is_unspecified() && takes_last(line, server));
+    let address = match &server.address {
+        ServerAddress::Fixed(Addr::Inet(addr)) => {
+            let port = line.port.unwrap_or(addr.port());
+            inet(last.unwrap_or(addr.ip()), port)
+        }
+        // A service has a port too.
+        ServerAddress::PortOffset { .. } if line.service.is_some() => inet(last?, line.port?),
+        ServerAddress::PortOffset { offset, .. } => ServerAddress::PortOffset {
+            ip: last?,
+            offset: *offset,
+        },
+        ServerAddress::Fixed(_) => return None,
     };
-    let port = line.port.filter(|port| *port != addr.port())?;
-    let mut addr = *addr;
-    addr.set_port(port);
-    Some(ServerAddress::Fixed(Addr::Inet(addr)))
+    (address != server.address).then_some(address)
+}
+
+fn inet(ip: IpAddr, port: u16) -> ServerAddress {
+    ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, port)))
+}
+
+/// Whether the file has the last address of the server's name, and `init-addr` prefers it to the
+/// one that the server has.
+fn takes_last(line: &Line, server: &Server) -> bool {
+    let Some(name) = &server.fqdn else {
+        return false;
+    };
+    let is_same = line.fqdn.as_ref() == Some(name) || line.service.as_ref() == Some(name);
+    let methods = match &*server.init_addr {
+        [] => &[InitAddr::Last][..],
+        methods => methods,
+    };
+    let is_better = |method: &InitAddr| match method {
+        InitAddr::Last => true,
+        InitAddr::Libc => !server.unresolved,
+        InitAddr::None | InitAddr::Ip(_) => true,
+    };
+    let first = methods.iter().find(|method| is_better(method));
+    is_same && first == Some(&InitAddr::Last)
+}
+
+/// The name that a user gave the server, if it still may have one.
+fn renamed<'l>(line: &'l Line, server: &Server) -> Option<&'l str> {
+    let may_have = line.admin & RENAMED != 0 && server.resolvers.is_some();
+    line.fqdn.as_deref().filter(|_| may_have)
 }
 
 fn path(config: &Config, name: &Path) -> PathBuf {
@@ -313,6 +371,9 @@ impl States {
                         if let Some(address) = moved(&line, server) {
                             shared.move_server(backend, place, address);
                         }
+                        if let Some(name) = renamed(&line, server) {
+                            shared.name_server(backend, place, name);
+                        }
                     }
                     Err(wrong) => warning(&format!(
                         "server-state application failed for server '{}/{}'{wrong}",
@@ -353,7 +414,10 @@ mod tests {
             admin: 0,
             weight: 5,
             initial_weight: 10,
+            ip: Some(IpAddr::from([127, 0, 0, 1])),
             port: Some(8080),
+            fqdn: None,
+            service: None,
             stopped_checks: false,
             stopped_agent: false,
         };

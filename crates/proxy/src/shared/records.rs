@@ -208,7 +208,7 @@ impl Shared {
         self.workers().collect()
     }
 
-    fn tell_of_servers(&self) {
+    pub(super) fn tell_of_servers(&self) {
         if let Some(event_sink) = self.health.event_sink() {
             event_sink.servers_changed();
         }

@@ -21,6 +21,8 @@ pub struct ServerRecord {
     line: Arc<Server>,
     /// Its current address. Its line has the initial one.
     pub address: ServerAddress,
+    /// The host of its service, where its name is that of a service that has one for it.
+    pub service_host: Option<Arc<str>>,
     /// It was added at run time.
     is_added: bool,
     /// It is deleted; its place may still be referred to.
@@ -48,6 +50,7 @@ impl ServerTables {
             Arc::new(ServerRecord {
                 line: Arc::clone(line),
                 address: line.address.clone(),
+                service_host: None,
                 is_added: false,
                 is_deleted: false,
             })
@@ -291,6 +294,12 @@ impl ServerRecord {
             && matches!(&self.address, ServerAddress::Fixed(addr) if !addr.is_unspecified())
     }
 
+    /// Whether its name has no address now.
+    #[must_use]
+    pub fn lacks_address(&self) -> bool {
+        is_address_missing(&self.line, &self.address)
+    }
+
     /// The same server at another address.
     pub(super) fn moved(&self, address: ServerAddress) -> ServerRecord {
         ServerRecord {
@@ -313,9 +322,19 @@ impl ServerRecord {
     pub(crate) fn added(line: Server) -> ServerRecord {
         ServerRecord {
             address: line.address.clone(),
+            service_host: None,
             line: Arc::new(line),
             is_added: true,
             is_deleted: false,
         }
     }
+}
+
+/// Whether the name of a server has no address.
+pub(crate) fn is_address_missing(server: &Server, address: &ServerAddress) -> bool {
+    let ip = match address {
+        ServerAddress::Fixed(addr) => addr.ip(),
+        ServerAddress::PortOffset { ip, .. } => Some(*ip),
+    };
+    server.fqdn.is_some() && ip.is_some_and(|ip| ip.is_unspecified())
 }

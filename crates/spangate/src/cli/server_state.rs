@@ -106,6 +106,7 @@ fn state(
     out: &mut String,
 ) -> std::fmt::Result {
     let (addr, port) = place(server, hide);
+    let names = Names::of(server, hide);
     let check = &view.check;
     let agent = if view.agent.is_configured {
         flags(&view.agent) | IS_AGENT
@@ -126,7 +127,7 @@ fn state(
     };
     writeln!(
         out,
-        "{} {} {addr} {} {} {} {initial_weight} {} {} {} {} {} {agent} 0 0 - {port} - {ssl} {} {} {} {}",
+        "{} {} {addr} {} {} {} {initial_weight} {} {} {} {} {} {agent} 0 0 {} {port} {} {ssl} {} {} {} {}",
         server.id,
         hide.text(&server.name),
         view.state as u8,
@@ -138,6 +139,8 @@ fn state(
         check.result as u8,
         check.health,
         flags(check),
+        names.host.as_deref().unwrap_or("-"),
+        names.service.as_deref().unwrap_or("-"),
         server.checks.port,
         own(&server.checks.addr),
         own(&server.checks.agent.addr),
@@ -167,10 +170,38 @@ fn connections(
 
 /// Address and port in HAProxy's format; `-` for a socket that has no network address.
 fn place(server: &ServerRecord, hide: Anonymiser) -> (String, i32) {
-    let shown = |ip: IpAddr| hide.ip(&ip.to_string()).into_owned();
+    let shown = |ip: IpAddr| {
+        if server.lacks_address() {
+            return "-".to_owned();
+        }
+        hide.ip(&ip.to_string()).into_owned()
+    };
     match &server.address {
         ServerAddress::Fixed(Addr::Inet(addr)) => (shown(addr.ip()), i32::from(addr.port())),
         ServerAddress::PortOffset { ip, offset } => (shown(*ip), *offset),
         ServerAddress::Fixed(_) => ("-".to_owned(), 0),
+    }
+}
+
+/// The names of a server that is resolved: its host, and the service that has it.
+struct Names {
+    host: Option<String>,
+    service: Option<String>,
+}
+
+impl Names {
+    fn of(server: &ServerRecord, hide: Anonymiser) -> Names {
+        let shown = |name: &str| hide.text(name).into_owned();
+        let name = server.fqdn.as_deref();
+        let is_service = name.is_some_and(|name| name.starts_with('_'));
+        let host = if is_service {
+            server.service_host.as_deref()
+        } else {
+            name
+        };
+        Names {
+            host: host.map(shown),
+            service: name.filter(|_| is_service).map(shown),
+        }
     }
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use config::dynamic::{self, leading_number};
 use config::model::{Proxy, ServerAddress};
 use net::Addr;
-use proxy::{Admin, Checker, OpState, RenameError, ServerChange, ServerRecord, ServerTables};
+use proxy::{
+    Admin, Checker, NameChange, OpState, RenameError, ServerChange, ServerRecord, ServerTables,
+};
 
 use super::server_settings::{self, Setting};
 use super::{Asked, Command, Level, Reply, command, dynamic_cookie};
@@ -303,7 +305,7 @@ fn set_server(asked: &Asked<'_>) -> Reply {
             change_address(asked, &server, value, port)
         }
         "fqdn" if value.is_empty() => refused("set server <b>/<s> fqdn requires a FQDN.\n"),
-        "fqdn" => refused("set server <b>/<s> fqdn failed because no resolution is configured.\n"),
+        "fqdn" => set_name(asked, &server, value),
         "name" if value.is_empty() => refused("set server <b>/<s> name requires a new name.\n"),
         "name" => rename(asked, &server, value),
         "agent" => set_health(asked, &server, Checker::Agent, value),
@@ -313,6 +315,42 @@ fn set_server(asked: &Asked<'_>) -> Reply {
             None => refused(SET_SERVER_USAGE),
         },
     }
+}
+
+/// The longest name (RFC 1035 §2.3.4).
+const FQDN_BYTES_MAX: usize = 255;
+
+/// `set server <server> fqdn <name>`
+fn set_name(asked: &Asked<'_>, server: &Found, name: &str) -> Reply {
+    let Some(record) = server.record() else {
+        return refused("No such server.\n");
+    };
+    if record.resolvers.is_none() {
+        return refused("set server <b>/<s> fqdn failed because no resolution is configured.\n");
+    }
+    let before = record.fqdn.as_deref();
+    if before.is_some_and(|before| before.starts_with('_')) {
+        return refused("set server <b>/<s> fqdn failed because SRV resolution is configured.\n");
+    }
+    const BY: &str = "by 'stats socket command'";
+    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if name.len() > FQDN_BYTES_MAX || !name.bytes().all(is_valid) {
+        return Reply::Warned(format!("invalid fqdn '{name}' {BY}"));
+    }
+    let shared = &asked.subjects.shared;
+    Reply::Warned(
+        match shared.name_server(server.backend, server.place, name) {
+            NameChange::Same => format!("no need to change the FDQN {BY}"),
+            NameChange::Changed => {
+                let (backend, own) = (
+                    &asked.subjects.runtime_config.config.proxies[server.backend].name,
+                    &record.name,
+                );
+                let before = before.unwrap_or("(null)");
+                format!("{backend}/{own} changed its FQDN from {before} to {name} {BY}")
+            }
+        },
+    )
 }
 
 fn change_address(asked: &Asked<'_>, server: &Found, addr: &str, port: Option<&str>) -> Reply {

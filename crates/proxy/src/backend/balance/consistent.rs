@@ -10,6 +10,7 @@ use xxhash_rust::xxh32::xxh32;
 
 use super::roundrobin::RoundRobin;
 use super::{Balance, Beginning, Candidates};
+use crate::shared::is_address_missing;
 
 /// Points of a server for each unit of its weight.
 const POINTS_OF_A_WEIGHT: u32 = 16;
@@ -103,7 +104,7 @@ pub(crate) fn ring_key(server: &Server, address: &ServerAddress) -> u32 {
         ServerAddress::PortOffset { ip, .. } => (Some(*ip), 0),
         ServerAddress::Fixed(_) => (None, 0),
     };
-    let ip = ip.filter(|_| !server.unresolved);
+    let ip = ip.filter(|_| !is_address_missing(server, address));
     let by_id = server.id.wrapping_mul(POINTS_OF_AN_ID);
     let of_ip = |ip: IpAddr, seed: u32| match ip {
         // As a number in the byte order of a little-endian machine.

@@ -45,6 +45,8 @@ impl Admin {
     pub const INHERITED_DRAIN: Admin = Admin(0x10);
     /// In maintenance because its name has no address.
     pub const UNRESOLVED: Admin = Admin(0x20);
+    /// Its name is not the one of the configuration.
+    pub const RENAMED: Admin = Admin(0x40);
     /// All kinds of maintenance except the one of the configuration, which only records it.
     pub const MAINTENANCE: Admin = Admin(0x23);
     /// All kinds of draining.
@@ -873,6 +875,12 @@ impl States {
             ends_sessions_of: Vec::new(),
             backend_is_down: false,
         });
+    }
+
+    /// A user gave the server another name to resolve.
+    pub fn mark_renamed(&mut self, id: ServerId) {
+        let server = self.of_mut(id);
+        server.admin = server.admin.with(Admin::RENAMED);
     }
 
     /// Sets the user's weight.

@@ -26,6 +26,8 @@ fn line(name: &str, change: impl FnOnce(&mut ServerOptions)) -> Arc<Server> {
         address: ServerAddress::Fixed(Addr::Inet("127.0.0.1:1".parse().expect("an address"))),
         takes_datagrams: false,
         unresolved: false,
+        fqdn: None,
+        resolvers: None,
         options,
         origin: String::new(),
     })

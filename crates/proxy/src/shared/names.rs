@@ -1,0 +1,319 @@
+//! The addresses of servers whose names are resolved while the process runs (manual §5.3).
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use config::model::ServerAddress;
+use net::{Addr, WorkerId};
+
+use super::health::{Admin, Level, ServerEvent};
+use super::Shared;
+use crate::ids::{ProxyId, ServerId};
+
+/// Why a server has no address any longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoAddress {
+    /// Its service has no record for it any longer.
+    Removed,
+    /// The answers for its name have no address that it may take.
+    NoneFits,
+    /// Its name does not exist.
+    NameUnknown,
+    /// No name server answered in time.
+    Timeout,
+    /// The name servers refused.
+    Refused,
+    /// Any other failure.
+    Failed,
+}
+
+impl NoAddress {
+    /// HAProxy's text for messages.
+    fn text(self) -> &'static str {
+        match self {
+            NoAddress::Removed => "entry removed from SRV record",
+            NoAddress::NoneFits => "No IP for server ",
+            NoAddress::NameUnknown => "DNS NX status",
+            NoAddress::Timeout => "DNS timeout status",
+            NoAddress::Refused => "DNS refused status",
+            NoAddress::Failed => "unspecified DNS error",
+        }
+    }
+}
+
+/// What a resolution found for a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resolved<'a> {
+    /// Its address.
+    pub ip: IpAddr,
+    /// The host and the port of its service, where its name is that of a service.
+    pub service: Option<ServiceHost<'a>>,
+    /// The origin of the address, as it appears in messages after `by`.
+    pub by: &'a str,
+}
+
+/// The host and the port of a service (RFC 2782).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ServiceHost<'a> {
+    /// The name of the host.
+    pub name: &'a str,
+    /// The port.
+    pub port: u16,
+}
+
+/// What is done to a server's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameChange {
+    /// The server has this name already.
+    Same,
+    /// It has the new name.
+    Changed,
+}
+
+impl Shared {
+    /// A server has an address. If it was in maintenance for lack of one, it leaves it. The server
+    /// is given by the place of its backend and its own. Returns the workers to wake.
+    pub fn server_resolved(
+        &self,
+        backend: usize,
+        server: usize,
+        found: &Resolved<'_>,
+    ) -> Vec<WorkerId> {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(id).filter(|record| !record.is_deleted) else {
+            return Vec::new();
+        };
+        let Some(address) = with_address(&record.address, found) else {
+            return Vec::new();
+        };
+        let name = record.name.clone();
+        let was = record.address.clone();
+        let host = found.service.map(|service| Arc::from(service.name));
+        let is_moved = was != address;
+        if is_moved || record.service_host != host {
+            let mut record = record.moved(address.clone());
+            record.service_host = host;
+            change.put(id, record);
+        }
+        drop(change);
+        let was_unresolved = self.is_unresolved(id);
+        if !is_moved && !was_unresolved {
+            return Vec::new();
+        }
+        if is_moved {
+            let change = describe(&was, &address);
+            let title = self.title(id, &name);
+            self.tell_of_name(id, format!("{title}: {change} by '{}'.", found.by));
+        }
+        let woken = self.change_states(|states| {
+            states.clear_admin(id, Admin::UNRESOLVED);
+            states.touch(id);
+        });
+        if was_unresolved {
+            let title = self.title(id, &name);
+            let text = format!("Server {title} administratively READY thanks to valid DNS answer.");
+            self.tell_of_name(id, text);
+        }
+        self.tell_of_servers();
+        woken
+    }
+
+    /// A server has no address any longer: it enters maintenance. The server is given by the place
+    /// of its backend and its own. Returns the workers to wake.
+    pub fn server_unresolved(
+        &self,
+        backend: usize,
+        server: usize,
+        why: NoAddress,
+    ) -> Vec<WorkerId> {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        // The states are locked before the tables, never while the tables are.
+        if self.is_unresolved(id) {
+            return Vec::new();
+        }
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(id).filter(|record| !record.is_deleted) else {
+            return Vec::new();
+        };
+        let mut record = record.moved(without_address(&record.address));
+        record.service_host = None;
+        change.put(id, record);
+        drop(change);
+        let woken =
+            self.change_states(|states| states.set_admin(id, Admin::UNRESOLVED, why.text()));
+        self.tell_of_servers();
+        woken
+    }
+
+    /// Gives a server another name to resolve. The server is given by the place of its backend and
+    /// its own.
+    pub fn name_server(&self, backend: usize, server: usize, name: &str) -> NameChange {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(id).filter(|record| !record.is_deleted) else {
+            return NameChange::Same;
+        };
+        if record.fqdn.as_deref() == Some(name) {
+            return NameChange::Same;
+        }
+        let record = record.edited(|line| line.fqdn = Some(name.to_owned()));
+        change.put(id, record);
+        drop(change);
+        self.change_states(|states| states.mark_renamed(id));
+        self.tell_of_servers();
+        NameChange::Changed
+    }
+
+    fn is_unresolved(&self, server: ServerId) -> bool {
+        let states = self.health.lock();
+        states.of(server).admin.has(Admin::UNRESOLVED)
+    }
+
+    /// `backend/server`
+    fn title(&self, server: ServerId, name: &str) -> String {
+        let states = self.health.lock();
+        format!("{}/{name}", states.backend(server.backend).name)
+    }
+
+    fn tell_of_name(&self, server: ServerId, text: String) {
+        if let Some(event_sink) = self.health.event_sink() {
+            event_sink.tell(&ServerEvent {
+                backend: server.backend.place(),
+                server: Some(server.place()),
+                level: Level::Notice,
+                text,
+                shown: None,
+            });
+        }
+    }
+}
+
+/// The address of a server after a resolution; none for a UNIX socket, which has no name.
+fn with_address(address: &ServerAddress, found: &Resolved<'_>) -> Option<ServerAddress> {
+    let ip = found.ip;
+    let fixed = |port| ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, port)));
+    match (address, found.service) {
+        (ServerAddress::Fixed(Addr::Unix(_)), _) => None,
+        (_, Some(service)) => Some(fixed(service.port)),
+        (ServerAddress::Fixed(Addr::Inet(addr)), None) => Some(fixed(addr.port())),
+        (ServerAddress::PortOffset { offset, .. }, None) => Some(ServerAddress::PortOffset {
+            ip,
+            offset: *offset,
+        }),
+    }
+}
+
+/// The same port without an address.
+fn without_address(address: &ServerAddress) -> ServerAddress {
+    const NONE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    match address {
+        ServerAddress::Fixed(Addr::Inet(addr)) => {
+            ServerAddress::Fixed(Addr::Inet(SocketAddr::new(NONE, addr.port())))
+        }
+        ServerAddress::PortOffset { offset, .. } => ServerAddress::PortOffset {
+            ip: NONE,
+            offset: *offset,
+        },
+        ServerAddress::Fixed(Addr::Unix(_)) => address.clone(),
+    }
+}
+
+/// What changes, in HAProxy's words.
+fn describe(before: &ServerAddress, after: &ServerAddress) -> String {
+    let (ip_before, port_before) = parts(before);
+    let (ip_after, port_after) = parts(after);
+    let mut changes = Vec::new();
+    if ip_before != ip_after {
+        changes.push(format!("IP changed from '{ip_before}' to '{ip_after}'"));
+    }
+    if port_before != port_after {
+        changes.push(format!(
+            "port changed from '{port_before}' to '{port_after}'"
+        ));
+    }
+    changes.join(", ")
+}
+
+/// Address and port as they appear in messages.
+fn parts(address: &ServerAddress) -> (String, String) {
+    let shown = |ip: IpAddr| {
+        if ip.is_unspecified() {
+            "(none)".to_owned()
+        } else {
+            ip.to_string()
+        }
+    };
+    match address {
+        ServerAddress::Fixed(Addr::Inet(addr)) => (shown(addr.ip()), addr.port().to_string()),
+        ServerAddress::PortOffset { ip, offset } => (shown(*ip), format!("+{offset}")),
+        ServerAddress::Fixed(Addr::Unix(_)) => (String::new(), String::new()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fixed(text: &str) -> ServerAddress {
+        ServerAddress::Fixed(Addr::Inet(text.parse().expect("an address")))
+    }
+
+    #[test]
+    fn changes_in_haproxys_words() {
+        let mapped = |ip: &str, offset| ServerAddress::PortOffset {
+            ip: ip.parse().expect("an address"),
+            offset,
+        };
+        let cases = [
+            (
+                fixed("0.0.0.0:80"),
+                fixed("10.0.0.1:80"),
+                "IP changed from '(none)' to '10.0.0.1'",
+            ),
+            (
+                fixed("10.0.0.1:80"),
+                fixed("10.0.0.1:81"),
+                "port changed from '80' to '81'",
+            ),
+            (
+                mapped("0.0.0.0", 0),
+                fixed("[::1]:8080"),
+                "IP changed from '(none)' to '::1', port changed from '+0' to '8080'",
+            ),
+        ];
+        for (before, after, expected) in cases {
+            assert_eq!(describe(&before, &after), expected);
+        }
+    }
+
+    #[test]
+    fn a_service_sets_the_port_and_a_host_keeps_it() {
+        let ip = "10.0.0.9".parse().expect("an address");
+        let host = Resolved {
+            ip,
+            service: None,
+            by: "r/a",
+        };
+        let service = Resolved {
+            service: Some(ServiceHost {
+                name: "h",
+                port: 99,
+            }),
+            ..host.clone()
+        };
+        let mapped = ServerAddress::PortOffset { ip, offset: 7 };
+        assert_eq!(
+            with_address(&fixed("1.1.1.1:80"), &host),
+            Some(fixed("10.0.0.9:80"))
+        );
+        assert_eq!(
+            with_address(&fixed("1.1.1.1:80"), &service),
+            Some(fixed("10.0.0.9:99"))
+        );
+        assert_eq!(with_address(&mapped, &host), Some(mapped.clone()));
+        assert_eq!(with_address(&mapped, &service), Some(fixed("10.0.0.9:99")));
+        let socket = ServerAddress::Fixed(Addr::Unix(Arc::from(&b"/x"[..])));
+        assert_eq!(with_address(&socket, &host), None);
+    }
+}
