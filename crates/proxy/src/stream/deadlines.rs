@@ -315,3 +315,6 @@ impl Stream {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
