@@ -265,7 +265,6 @@ impl<D: Driver> Turn<'_, D> {
         }
         let id = self.begin_stream(link.only_exchange());
         self.with_stream(id, |cx, stream| {
-            cx.expect_client(stream, timeouts.client);
             stream.phase = Phase::FrontendContent(Inspection::default());
             cx.log_at(stream, LogOrigin::Accept);
             cx.run(stream);

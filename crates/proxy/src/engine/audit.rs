@@ -182,6 +182,15 @@ impl Engine {
                 stream.id, stream.phase
             )
         })?;
+        // Whom a stream believes to be blocked is, so that it hears of progress.
+        let is_blocked =
+            |link: Option<ExchangeId>| link.is_none_or(|link| self.core.links.is_blocked(link));
+        let (up, down) = (&stream.up, &stream.down);
+        let knows_blocked = (!down.is_blocked || is_blocked(stream.client))
+            && (!up.is_blocked || is_blocked(stream.server.link()));
+        require(knows_blocked, || {
+            format!("stream {:?} waits for room that is there", stream.id)
+        })?;
         let is_whole = stream.tracing.attached.iter().all(Option::is_some);
         require(is_whole, || {
             format!("a filter of stream {:?} was left at work", stream.id)

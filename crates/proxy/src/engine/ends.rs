@@ -76,7 +76,7 @@ impl<D: Driver> Turn<'_, D> {
     /// next round: then the client has left while the request was at the server, as in HAProxy,
     /// whichever of the two is reported first.
     fn may_connect_yet(&mut self, link: ConnId, id: StreamId) -> bool {
-        let connects = |stream: &Stream| matches!(stream.phase, Phase::Connect);
+        let connects = |stream: &Stream| matches!(stream.phase, Phase::Connect(_));
         let is_connecting = self.streams.get(id).is_some_and(connects);
         let Some(client) = self.cx.core.links.client_mut(link) else {
             return false;

@@ -672,7 +672,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         let status = error.status();
         self.with_stream(id, |cx, stream| {
-            let has_head = matches!(stream.phase, Phase::RequestHead);
+            let has_head = matches!(stream.phase, Phase::RequestHead(_));
             cx.note_refused_request(stream, what, (rules, has_head));
             if has_head {
                 cx.request_refused(stream, bytes.len(), status)
@@ -709,6 +709,7 @@ impl<D: Driver> Turn<'_, D> {
         let id = user.stream;
         self.with_stream(id, |cx, stream| {
             stream.txn.bytes_from_server += used as u64;
+            stream.activity.server.sent_ms = cx.now().ms();
             if !matches!(stream.phase, Phase::ResponseHead) {
                 // The request was not sent yet, or was already answered.
                 return cx.server_lost(stream, net::Close::Reset, true);
@@ -755,6 +756,9 @@ fn take_upload<D: Driver>(
 ) -> usize {
     let counts = stream.txn.is_http || matches!(stream.phase, Phase::Tunnel(_));
     let used = cx.upload(stream, bytes);
+    if used > 0 {
+        stream.activity.client.sent_ms = cx.now().ms();
+    }
     if counts {
         stream.txn.bytes_in += (used + framing) as u64;
         cx.count_flow(stream);
@@ -770,6 +774,9 @@ fn take_download<D: Driver>(
     framing: usize,
 ) -> usize {
     let used = cx.download(stream, bytes);
+    if used > 0 {
+        stream.activity.server.sent_ms = cx.now().ms();
+    }
     stream.txn.bytes_from_server += (used + framing) as u64;
     cx.count_flow(stream);
     used

@@ -421,6 +421,8 @@ impl<D: Driver> Turn<'_, D> {
         work(&mut self.cx, stream);
         if matches!(stream.phase, Phase::Done) {
             self.streams.end(id, &mut self.cx.core.timers);
+        } else {
+            self.cx.set_timer(stream);
         }
     }
 

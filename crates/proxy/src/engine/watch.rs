@@ -101,8 +101,7 @@ impl<D: Driver> Turn<'_, D> {
         let session = stream
             .client
             .and_then(|link: ExchangeId| self.cx.core.links.session(link));
-        let deadlines = &stream.deadlines;
-        let due_ms = deadlines.first_ms();
+        let due_ms = stream.deadlines(self.cx.runtime_config).first_ms();
         let line = &txn.request_line;
         let began = txn.timing.request_start.unwrap_or(txn.timing.start);
         Some(StreamView {

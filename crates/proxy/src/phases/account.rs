@@ -43,7 +43,7 @@ const fn back(back: BackCount) -> Told {
 
 /// The counters for a failure with this cause while the stream is in this phase.
 fn fault(cause: Cause, phase: Phase) -> Told {
-    let reads_request = matches!(phase, Phase::RequestHead) || phase.awaits_upload();
+    let reads_request = matches!(phase, Phase::RequestHead(_)) || phase.awaits_upload();
     match cause {
         Cause::BadRequest(_) | Cause::BadNames => front(FrontCount::FailedRequests),
         Cause::ClientTimeout | Cause::ClientAborted | Cause::ClientGone if reads_request => {

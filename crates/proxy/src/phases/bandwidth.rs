@@ -6,7 +6,7 @@ use net::timers::NEVER_MS;
 
 use super::Cx;
 use crate::link::Hold;
-use crate::stream::{Phase, Stream};
+use crate::stream::{Phase, ServerEnd, Stream};
 
 impl<D: Driver> Cx<'_, D> {
     /// How many of these bytes of payload may pass now.
@@ -46,23 +46,25 @@ impl<D: Driver> Cx<'_, D> {
         if rest == 0 {
             return;
         }
-        let deadlines = &mut stream.deadlines;
-        let (sender, silence_ms) = match direction {
-            Direction::Up => (stream.client, &mut deadlines.client_ms),
-            Direction::Down => (stream.server.link(), &mut deadlines.server_ms),
+        let (sender, channel) = match direction {
+            Direction::Up => (stream.client, &mut stream.up),
+            Direction::Down => (stream.server.link(), &mut stream.down),
         };
-        // A sender that is not read cannot time out.
-        *silence_ms = NEVER_MS;
-        deadlines.pace_ms = deadlines.pace_ms.min(now.ms() + wait_ms.max(1));
+        let until_ms = now.ms() + wait_ms.max(1);
+        channel.delayed_until_ms = channel.delayed_until_ms.min(until_ms);
         if let Some(sender) = sender {
             self.core.links.hold(self.io, sender, Hold::Pace);
         }
-        self.set_timer(stream);
     }
 
-    /// The delay of a bandwidth limit is over.
+    /// The delay of a channel is over: that of a bandwidth limit, or the pause of a generated body.
     pub(super) fn pace_over(&mut self, stream: &mut Stream) {
-        stream.deadlines.pace_ms = NEVER_MS;
+        for channel in [&mut stream.up, &mut stream.down] {
+            channel.delayed_until_ms = NEVER_MS;
+        }
+        if let ServerEnd::Generated(_) = stream.server {
+            self.send_made(stream);
+        }
         if stream.up.is_open {
             self.send_waiting_up(stream);
         }

@@ -6,12 +6,12 @@
 
 use config::model::Direction;
 use net::Driver;
-use net::timers::NEVER_MS;
 use telemetry::Event;
 
 use super::{Cause, Cx};
 use crate::ids::ExchangeId;
 use crate::link::{Hold, Link, Wrote};
+use crate::runtime_config::deadline;
 use crate::stream::{Page, Phase, ServerEnd, Step, Stream};
 
 /// Parts of a generated body that are made before other connections are served.
@@ -61,40 +61,17 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Updates holds and deadlines after payload was sent to the server.
+    /// Payload was sent to the server: it is active, or has to accept the rest.
     fn after_upload(&mut self, stream: &mut Stream, wrote: Wrote) {
         let Some(client) = stream.client else { return };
-        let now = self.now();
-        let is_tunnel = matches!(stream.phase, Phase::Tunnel(_));
+        stream
+            .activity
+            .server
+            .took(&mut stream.up, wrote.blocked, self.now().ms());
         if wrote.blocked {
-            // The server is the slow side: stop reading the client and stop its inactivity timeout.
+            // The server is the slow side: stop reading the client.
             self.core.links.hold(self.io, client, Hold::Peer);
         }
-        if is_tunnel {
-            return self.tunnel_moved(stream, true);
-        }
-        stream.deadlines.client_ms = if wrote.blocked {
-            NEVER_MS
-        } else {
-            now.ms()
-                .saturating_add(stream.client_ms(self.runtime_config))
-        };
-        let independent = self
-            .runtime_config
-            .proxy(stream.backend)
-            .options
-            .independent_streams;
-        if !independent {
-            // After the end of the response the server owes only to take what it is sent.
-            let is_owed = wrote.blocked || !stream.down.done;
-            let server_ms = if is_owed {
-                stream.server_ms(self.runtime_config)
-            } else {
-                NEVER_MS
-            };
-            stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
-        }
-        self.set_timer(stream);
     }
 
     /// The request's body is completely received; its trailers are in the channel.
@@ -124,8 +101,8 @@ impl<D: Driver> Cx<'_, D> {
             let (_, wire) = links.send_end(self.io, server, &stream.up.trailers);
             stream.txn.bytes_to_server += wire as u64;
             self.trace(stream, Event::HttpEndRequest);
-            stream.deadlines.client_ms = NEVER_MS;
-            self.expect_server(stream, stream.server_ms(self.runtime_config));
+            // The server has its full timeout for the response.
+            stream.activity.server.restart(self.now().ms());
         }
         if stream.down.done && matches!(stream.phase, Phase::Transfer) {
             self.run(stream);
@@ -185,36 +162,17 @@ impl<D: Driver> Cx<'_, D> {
         wrote.taken
     }
 
-    /// Updates holds and deadlines after payload was sent to the client.
+    /// Payload was sent to the client: it is active, or has to accept the rest.
     pub(super) fn after_download(&mut self, stream: &mut Stream, wrote: Wrote) {
-        let now = self.now();
+        stream
+            .activity
+            .client
+            .took(&mut stream.down, wrote.blocked, self.now().ms());
         if wrote.blocked
             && let Some(server) = stream.server.link()
         {
             self.core.links.hold(self.io, server, Hold::Peer);
         }
-        if matches!(stream.phase, Phase::Tunnel(_)) {
-            return self.tunnel_moved(stream, false);
-        }
-        let server_ms = if wrote.blocked {
-            NEVER_MS
-        } else {
-            stream.server_ms(self.runtime_config)
-        };
-        let frontend = self.runtime_config.proxy(stream.frontend);
-        if !wrote.blocked && stream.up.done {
-            stream.deadlines.client_ms = NEVER_MS;
-        } else if wrote.blocked
-            || (stream.deadlines.client_ms != NEVER_MS && !frontend.options.independent_streams)
-        {
-            // The client has to take these bytes, or has taken them while the rest of its request
-            // is awaited: both restart its timeout. With `independent-streams` only received bytes
-            // restart the latter.
-            let client_ms = stream.client_ms(self.runtime_config);
-            stream.deadlines.client_ms = now.ms().saturating_add(client_ms);
-        }
-        stream.deadlines.server_ms = now.ms().saturating_add(server_ms);
-        self.set_timer(stream);
     }
 
     /// The response's body is completely received; its trailers are in the channel.
@@ -283,13 +241,13 @@ impl<D: Driver> Cx<'_, D> {
         page.sent += wrote.taken;
         let is_over = page.sent == page.body.len();
         stream.txn.bytes_out += wrote.wire as u64;
+        stream
+            .activity
+            .client
+            .took(&mut stream.down, wrote.blocked, self.now().ms());
         if is_over {
             stream.server = ServerEnd::Nobody;
             self.download_came(stream);
-            stream.deadlines.client_ms = NEVER_MS;
-            self.set_timer(stream);
-        } else {
-            self.expect_client(stream, stream.client_ms(self.runtime_config));
         }
     }
 
@@ -315,18 +273,21 @@ impl<D: Driver> Cx<'_, D> {
                 let is_all = wrote.taken == rest.len();
                 made.leave(wrote.taken);
                 stream.txn.bytes_out += wrote.wire as u64;
+                stream
+                    .activity
+                    .client
+                    .took(&mut stream.down, wrote.blocked, now.ms());
                 if !is_all {
-                    return self.expect_client(stream, stream.client_ms(self.runtime_config));
+                    return;
                 }
             }
             if made.is_over() {
                 stream.server = ServerEnd::Nobody;
-                self.download_came(stream);
-                stream.deadlines.client_ms = NEVER_MS;
-                return self.set_timer(stream);
+                return self.download_came(stream);
             }
             if parts == MADE_PARTS_A_TURN {
-                return self.expect_end_of_wait(stream, MADE_PAUSE_MS);
+                stream.down.delayed_until_ms = deadline(now, MADE_PAUSE_MS);
+                return;
             }
             parts += 1;
             made.make(self.runtime_config, &self.core.ambient.shared, now);
@@ -346,16 +307,10 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn client_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
-        if let Phase::Tunnel(_) = stream.phase {
-            self.tunnel_moved(stream, false);
-        } else if blocked {
-            self.expect_client(stream, stream.client_ms(self.runtime_config));
-        } else if stream.up.done || matches!(stream.phase, Phase::RequestHead) {
-            // The bytes may be the end of the previous response; the client has no deadline for the
-            // next request yet.
-            stream.deadlines.client_ms = NEVER_MS;
-            self.set_timer(stream);
-        }
+        stream
+            .activity
+            .client
+            .took(&mut stream.down, blocked, self.now().ms());
         if blocked {
             return;
         }
@@ -369,9 +324,6 @@ impl<D: Driver> Cx<'_, D> {
             return;
         }
         if let Some(server) = stream.server.link() {
-            if matches!(stream.phase, Phase::Transfer | Phase::ResponseHead) {
-                self.expect_server(stream, stream.server_ms(self.runtime_config));
-            }
             self.core.links.release(self.io, server, Hold::Peer);
             self.core.work.links.push_back(server.into());
         }
@@ -383,16 +335,10 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn server_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
-        let independent = self
-            .runtime_config
-            .proxy(stream.backend)
-            .options
-            .independent_streams;
-        if let Phase::Tunnel(_) = stream.phase {
-            self.tunnel_moved(stream, true);
-        } else if !independent {
-            self.expect_server(stream, stream.server_ms(self.runtime_config));
-        }
+        stream
+            .activity
+            .server
+            .took(&mut stream.up, blocked, self.now().ms());
         if blocked {
             return;
         }
@@ -404,9 +350,6 @@ impl<D: Driver> Cx<'_, D> {
             return;
         }
         if let Some(client) = stream.client {
-            if !stream.up.done && !matches!(stream.phase, Phase::Tunnel(_)) {
-                self.expect_client(stream, stream.client_ms(self.runtime_config));
-            }
             self.core.links.release(self.io, client, Hold::Peer);
             self.core.work.links.push_back(client.into());
         }
@@ -428,16 +371,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.down.done {
             return Step::Wait;
         }
-        if let Some(server) = stream.server.link()
-            && self.upload_goes_on(stream)
-        {
-            // The server owes nothing but to take what it is sent.
-            if self.core.links.is_blocked(server) {
-                self.expect_server(stream, stream.server_ms(self.runtime_config));
-            } else {
-                stream.deadlines.server_ms = NEVER_MS;
-                self.expect_client(stream, stream.client_ms(self.runtime_config));
-            }
+        if stream.server.link().is_some() && self.upload_goes_on(stream) {
             return Step::Wait;
         }
         if stream.txn.server_status != 0 {

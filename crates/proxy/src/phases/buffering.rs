@@ -4,7 +4,8 @@ use net::Driver;
 use telemetry::Event;
 
 use super::Cx;
-use crate::stream::{Phase, Rules, Step, Stream};
+use crate::runtime_config::deadline;
+use crate::stream::{Phase, Rules, Step, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// `option http-buffer-request` of the frontend.
@@ -36,12 +37,13 @@ impl<D: Driver> Cx<'_, D> {
             if !stream.up.cut {
                 stream.txn.waits = None;
             }
-            self.end_wait(stream);
             return stream.go(next);
         }
-        if stream.deadlines.wait_ms == net::timers::NEVER_MS {
-            let time_ms = self.runtime_config.timeouts(stream.frontend).http_request;
-            self.expect_end_of_wait(stream, time_ms);
+        if let Phase::FrontendBody(until) | Phase::BackendBody(until) = &mut stream.phase
+            && *until == Until::default()
+        {
+            let timeouts = self.runtime_config.timeouts(stream.frontend);
+            *until = Until(deadline(self.now(), timeouts.http_request));
         }
         stream.txn.waits = Some(sample::Waits::Body);
         self.await_upload(stream);

@@ -14,8 +14,9 @@ use super::{Cause, Cx};
 use crate::backend::Wanted;
 use crate::ids::{ConnId, ExchangeId, ServerId};
 use crate::link::{Role, Secure, Server, Socks4};
+use crate::runtime_config::deadline;
 use crate::shared::{BackCount, Count, Pace, Seen};
-use crate::stream::{Phase, ServerEnd, Step, Stream};
+use crate::stream::{Phase, ServerEnd, Step, Stream, Until};
 
 /// How many ports of a range (`source`) are tried for one connection.
 const SOURCE_PORTS_TRIED_MAX: u32 = 16;
@@ -129,8 +130,8 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool) {
             return self.reuse(stream, link, server, now_ms);
         }
-        if self.ask_for_idle(stream, server, &names.pool) {
-            return stream.go(Phase::TakeOver);
+        if let Some(until) = self.ask_for_idle(stream, server, &names.pool) {
+            return stream.go(Phase::TakeOver(until));
         }
         let speaks_tls = self.servers.at(server).options.tls().is_some();
         let session = match speaks_tls.then(|| self.runtime_config.tls.server(server)) {
@@ -159,7 +160,8 @@ impl<D: Driver> Cx<'_, D> {
                 self.attach(stream, link.only_exchange(), server);
                 self.tell_server(stream, server, BackCount::Connects);
                 self.trace_try(stream);
-                self.expect_server(stream, stream.connect_ms(self.runtime_config));
+                let connect_ms = stream.connect_ms(self.runtime_config);
+                stream.phase = Phase::Connect(Until(deadline(self.now(), connect_ms)));
                 Step::Wait
             }
             Err(error) => self.connect_failed(stream, error),
@@ -412,6 +414,7 @@ impl<D: Driver> Cx<'_, D> {
     #[inline]
     fn attach(&mut self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
+        stream.up.is_blocked = false;
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));
         if self.runtime_config.config.needs.server_source
@@ -495,11 +498,10 @@ impl<D: Driver> Cx<'_, D> {
         // Refusals come at once, so without a pause all tries fail within the same moment. A
         // time-out was already a pause.
         if timeout {
-            return stream.go(Phase::Connect);
+            return stream.go(Phase::Connect(Until::default()));
         }
         let pause_ms = TURN_AROUND_MS.min(stream.connect_ms(self.runtime_config));
-        self.expect_end_of_wait(stream, pause_ms);
-        stream.go(Phase::TurnAround)
+        stream.go(Phase::TurnAround(Until(deadline(self.now(), pause_ms))))
     }
 
     /// The connection was not established in time.
@@ -549,7 +551,7 @@ impl<D: Driver> Cx<'_, D> {
         if self.may_resend(stream) {
             self.drop_server(stream);
             stream.route.fresh_only = true;
-            stream.phase = Phase::Connect;
+            stream.phase = Phase::Connect(Until::default());
             return self.run(stream);
         }
         // No response counts as a server failure, a partial head as an invalid response.

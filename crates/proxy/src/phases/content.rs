@@ -56,14 +56,11 @@ impl<D: Driver> Cx<'_, D> {
         });
         match outcome {
             None => Step::Wait,
-            Some(ContentOutcome::Pass | ContentOutcome::CloseServer) => {
-                self.end_wait(stream);
-                stream.go(next)
-            }
+            Some(ContentOutcome::Pass | ContentOutcome::CloseServer) => stream.go(next),
             Some(ContentOutcome::Upgrade(proto)) => self.upgrade(stream, proto),
             Some(ContentOutcome::End(end)) => self.end_by_rule(stream, end),
             Some(ContentOutcome::Wait) => {
-                let inspection = self.inspect_more(stream, inspection, delay);
+                let inspection = self.inspect_more(inspection, delay);
                 stream.phase = match stream.phase {
                     Phase::BackendContent(_) => Phase::BackendContent(inspection),
                     _ => Phase::FrontendContent(inspection),
@@ -73,18 +70,11 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    fn inspect_more(
-        &mut self,
-        stream: &mut Stream,
-        inspection: Inspection,
-        delay: Option<Duration>,
-    ) -> Inspection {
+    fn inspect_more(&self, inspection: Inspection, delay: Option<Duration>) -> Inspection {
         let delay_ms = delay.map_or(0, |delay| delay.as_millis() as u64);
         let until_ms = inspection
             .until_ms
             .unwrap_or_else(|| deadline(self.now(), delay_ms));
-        stream.deadlines.wait_ms = until_ms;
-        self.set_timer(stream);
         Inspection {
             until_ms: Some(until_ms),
         }
@@ -128,7 +118,7 @@ impl<D: Driver> Cx<'_, D> {
         });
         match outcome {
             Some(ContentOutcome::Wait) => {
-                let inspection = self.inspect_more(stream, inspection, delay);
+                let inspection = self.inspect_more(inspection, delay);
                 tunnel.inspection = Some(inspection);
                 stream.phase = Phase::Tunnel(tunnel);
                 return false;
@@ -145,7 +135,6 @@ impl<D: Driver> Cx<'_, D> {
         }
         tunnel.inspection = None;
         stream.phase = Phase::Tunnel(tunnel);
-        self.end_wait(stream);
         true
     }
 

@@ -1,6 +1,5 @@
 //! How streams end: in order, by an abort, or because a side has closed.
 
-use net::timers::NEVER_MS;
 use net::{Close, Driver};
 use telemetry::Event;
 
@@ -10,7 +9,7 @@ use crate::link::Follows;
 use crate::link::{After, Linger};
 use crate::logging::Scene;
 use crate::shared::Count;
-use crate::stream::{Phase, ServerEnd, Stream};
+use crate::stream::{Due, Phase, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream: releases its server, logs and uncounts it, and keeps or closes its client's
@@ -145,7 +144,7 @@ impl<D: Driver> Cx<'_, D> {
         match stream.phase {
             Phase::Tunnel(_) if has_input => {}
             Phase::Tunnel(_) => self.tunnel_client_ended(stream),
-            Phase::RequestHead => self.fail(stream, Cause::ClientAborted),
+            Phase::RequestHead(_) => self.fail(stream, Cause::ClientAborted),
             // With `abortonclose` a client that closes during a pause ends the stream.
             phase if phase.is_request_paused() => {
                 let ends = !has_input && aborts;
@@ -183,9 +182,9 @@ impl<D: Driver> Cx<'_, D> {
         let awaits_response = matches!(
             stream.phase,
             Phase::Queue(_)
-                | Phase::TurnAround
-                | Phase::Connect
-                | Phase::TakeOver
+                | Phase::TurnAround(_)
+                | Phase::Connect(_)
+                | Phase::TakeOver(_)
                 | Phase::ResponseHead
         );
         let backend = self.runtime_config.proxy(stream.backend);
@@ -209,47 +208,33 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A deadline of the stream has passed.
     pub fn stream_timeout(&mut self, stream: &mut Stream) {
-        let now_ms = self.now().ms();
-        let deadlines = &mut stream.deadlines;
-        if deadlines.pace_ms <= now_ms {
-            self.pace_over(stream);
-        } else if deadlines.wait_ms <= now_ms {
-            deadlines.wait_ms = NEVER_MS;
-            self.wait_over(stream);
-        } else if deadlines.client_ms.min(deadlines.server_ms) > now_ms {
-            // The deadline has been changed meanwhile.
-        } else if deadlines.client_ms <= deadlines.server_ms {
-            deadlines.client_ms = NEVER_MS;
-            self.client_timeout(stream);
-        } else {
-            deadlines.server_ms = NEVER_MS;
-            self.server_timeout(stream);
-        }
-        if !matches!(stream.phase, Phase::Done) {
-            self.set_timer(stream);
+        let deadlines = stream.deadlines(self.runtime_config);
+        match deadlines.due(self.now().ms()) {
+            // The deadline has been moved meanwhile.
+            None => {}
+            Some(Due::Pace) => self.pace_over(stream),
+            Some(Due::Wait) => self.wait_over(stream),
+            Some(Due::Client) => self.client_timeout(stream),
+            Some(Due::Server) => self.server_timeout(stream),
         }
     }
 
     /// The deadline of the phase has passed.
     fn wait_over(&mut self, stream: &mut Stream) {
         match stream.phase {
-            Phase::RequestHead => self.fail(stream, Cause::ClientTimeout),
+            Phase::RequestHead(_) => self.fail(stream, Cause::ClientTimeout),
             Phase::Queue(_) => {
                 self.give_up_queue(stream);
                 stream.phase = Phase::SelectServer;
                 self.fail(stream, Cause::QueueTimeout);
             }
-            Phase::TurnAround | Phase::TakeOver => {
-                stream.phase = Phase::Connect;
+            Phase::TurnAround(_) | Phase::TakeOver(_) => {
+                stream.phase = Phase::Connect(Until::default());
                 self.run(stream);
             }
-            Phase::Tarpit(rule) => self.end_tarpit(stream, rule),
+            Phase::Connect(_) => self.connect_timeout(stream),
+            Phase::Tarpit(tarpit) => self.end_tarpit(stream, tarpit.rule),
             Phase::Tunnel(_) => self.inspect_waiting_response(stream),
-            // The generated body continues after its pause.
-            Phase::Transfer if matches!(stream.server, ServerEnd::Generated(_)) => {
-                self.send_made(stream);
-                self.run(stream);
-            }
             phase
                 if phase.is_request_paused()
                     || phase.is_response_paused()
@@ -277,7 +262,6 @@ impl<D: Driver> Cx<'_, D> {
     /// The server's inactivity timeout has passed.
     fn server_timeout(&mut self, stream: &mut Stream) {
         match stream.phase {
-            Phase::Connect => self.connect_timeout(stream),
             Phase::ResponseHead => {
                 if !self.retry(stream, super::retry::Failure::Timeout) {
                     self.fail(stream, Cause::ServerTimeout);
@@ -291,7 +275,7 @@ impl<D: Driver> Cx<'_, D> {
     pub fn server_lost(&mut self, stream: &mut Stream, why: Close, began: bool) {
         stream.txn.server_error = sample::ConnError::Reset;
         match stream.phase {
-            Phase::Connect => self.connect_lost(stream, why),
+            Phase::Connect(_) => self.connect_lost(stream, why),
             Phase::ResponseHead => self.no_response(stream, began),
             Phase::Transfer if stream.down.done => self.end_upload(stream),
             _ => self.fail(stream, Cause::ServerGone),

@@ -7,7 +7,7 @@ use super::{Cause, Cx};
 use crate::ids::{ConnId, ExchangeId};
 use crate::link::{Hold, Linger};
 use crate::runtime_config::deadline;
-use crate::stream::{Phase, Stream};
+use crate::stream::{Phase, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// The response of an exchange that shares its connection is complete: the rest of its request
@@ -139,7 +139,7 @@ impl<D: Driver> Cx<'_, D> {
         self.drop_server(stream);
         self.take_upload_back(stream);
         stream.route.fresh_only = true;
-        stream.phase = Phase::Connect;
+        stream.phase = Phase::Connect(Until::default());
         self.run(stream);
     }
 

@@ -93,7 +93,7 @@ impl Cause {
             Cause::BadRequest(status) => refused(b'P', status),
             Cause::ClientTimeout => match phase {
                 Phase::Tunnel(_) => cut(b'c', b'D'),
-                Phase::RequestHead => refused(b'c', 408),
+                Phase::RequestHead(_) => refused(b'c', 408),
                 phase if phase.awaits_upload() => refused(b'c', 408),
                 _ => refused(b'c', 400),
             },
@@ -184,7 +184,7 @@ fn blame(stream: &mut Stream, cause: Cause) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stream::Rules;
+    use crate::stream::{Rules, Until};
 
     #[test]
     fn causes_in_their_phases() {
@@ -200,17 +200,17 @@ mod tests {
         let cases = [
             (
                 Cause::BadRequest(431),
-                Phase::RequestHead,
+                Phase::default(),
                 ("PR", Some(431), false),
             ),
             (
                 Cause::ClientTimeout,
-                Phase::RequestHead,
+                Phase::default(),
                 ("cR", Some(408), false),
             ),
             (
                 Cause::ClientTimeout,
-                Phase::FrontendBody,
+                Phase::FrontendBody(Until::default()),
                 ("cR", Some(408), false),
             ),
             (

@@ -38,7 +38,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use http::Head;
-use net::timers::NEVER_MS;
 use net::{Driver, Now, WorkerId};
 use sample::LogOrigin;
 use telemetry::program::Event;
@@ -175,12 +174,12 @@ impl<D: Driver> Cx<'_, D> {
             let step = match stream.phase {
                 // A TCP stream that switches to HTTP: waits for the client's bytes, at most
                 // `timeout http-request`.
-                Phase::RequestHead => Step::Wait,
+                Phase::RequestHead(_) => Step::Wait,
                 // `tcp-request content` of the frontend: may wait `inspect-delay` for bytes.
                 Phase::FrontendContent(inspection) => self.frontend_content(stream, inspection),
                 // `option http-buffer-request` of the frontend: waits for the body or a full
                 // buffer.
-                Phase::FrontendBody => self.frontend_body(stream),
+                Phase::FrontendBody(_) => self.frontend_body(stream),
                 // `http-request` of the frontend: a rule may wait.
                 Phase::FrontendRequest(rules) => self.frontend_request(stream, rules),
                 // `use_backend`, `default_backend`.
@@ -188,7 +187,7 @@ impl<D: Driver> Cx<'_, D> {
                 // `tcp-request content` of the backend.
                 Phase::BackendContent(inspection) => self.backend_content(stream, inspection),
                 // `option http-buffer-request` of the backend.
-                Phase::BackendBody => self.backend_body(stream),
+                Phase::BackendBody(_) => self.backend_body(stream),
                 // `http-request` of the backend.
                 Phase::BackendRequest(rules) => self.backend_request(stream, rules),
                 // `use-server`, persistence cookies.
@@ -200,12 +199,12 @@ impl<D: Driver> Cx<'_, D> {
                 // A full backend: waits for a slot, at most `timeout queue`.
                 Phase::Queue(_) => Step::Wait,
                 // The pause before the same server is tried again.
-                Phase::TurnAround => Step::Wait,
+                Phase::TurnAround(_) => Step::Wait,
                 // An idle or new connection to the server: waits for it, at most `timeout connect`.
-                Phase::Connect => self.connect_server(stream),
+                Phase::Connect(_) => self.connect_server(stream),
                 // An idle connection of another worker: waits for the answer, at most
                 // `TAKE_OVER_MS`.
-                Phase::TakeOver => Step::Wait,
+                Phase::TakeOver(_) => Step::Wait,
                 // Sends the head of the request; its body follows as it comes.
                 Phase::SendRequest => self.send_request(stream),
                 // The head of the response: waits for the server's bytes, at most `timeout server`.
@@ -250,40 +249,14 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- deadlines
 
-    /// Sets a stream's timer to its earliest deadline.
+    /// A stream stops running: sets its timer to its first deadline. A deadline that has passed
+    /// already is handled in the next millisecond, so that no stream can keep the worker busy.
     #[inline]
-    pub fn set_timer(&mut self, stream: &Stream) {
-        self.core
-            .timers
-            .set(stream.timer, stream.deadlines.first_ms());
-    }
-
-    /// Restarts the client's inactivity timeout.
-    #[inline]
-    pub fn expect_client(&mut self, stream: &mut Stream, timeout_ms: u64) {
-        stream.deadlines.client_ms = self.now().ms().saturating_add(timeout_ms);
-        self.set_timer(stream);
-    }
-
-    /// Restarts the server's inactivity timeout.
-    #[inline]
-    pub fn expect_server(&mut self, stream: &mut Stream, timeout_ms: u64) {
-        stream.deadlines.server_ms = self.now().ms().saturating_add(timeout_ms);
-        self.set_timer(stream);
-    }
-
-    /// Sets the deadline of the phase.
-    pub fn expect_end_of_wait(&mut self, stream: &mut Stream, timeout_ms: u64) {
-        stream.deadlines.wait_ms = self.now().ms().saturating_add(timeout_ms);
-        self.set_timer(stream);
-    }
-
-    /// Clears the deadline of the phase.
-    pub fn end_wait(&mut self, stream: &mut Stream) {
-        if stream.deadlines.wait_ms != NEVER_MS {
-            stream.deadlines.wait_ms = NEVER_MS;
-            self.set_timer(stream);
-        }
+    pub fn set_timer(&mut self, stream: &mut Stream) {
+        let now_ms = self.now().ms();
+        let first_ms = stream.stopped(self.runtime_config, now_ms);
+        let timers = &mut self.core.timers;
+        timers.set(stream.timer, first_ms.max(now_ms + 1));
     }
 
     /// Sets the deadline of a connection without a stream.

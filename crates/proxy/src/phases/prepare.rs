@@ -11,7 +11,7 @@ use crate::ids::ExchangeId;
 use crate::link::Asked;
 use crate::link::Asking;
 use crate::runtime_config::Skips;
-use crate::stream::{Phase, Step, Stream};
+use crate::stream::{Phase, Step, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Applies the changes that the proxy itself makes: forwarding headers and how the connections
@@ -98,7 +98,7 @@ impl<D: Driver> Cx<'_, D> {
                 // The connection stopped taking requests after it was chosen.
                 self.drop_server(stream);
                 stream.route.fresh_only = true;
-                stream.go(Phase::Connect)
+                stream.go(Phase::Connect(Until::default()))
             }
             Asking::Unsupported => {
                 self.fail(stream, Cause::BadResponse);
@@ -116,7 +116,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.replay.keeps |= !stream.wants_tunnel && self.core.links.shares_connection(server);
         stream.route.asked_ns = self.io.now().mono_ns;
         stream.phase = Phase::ResponseHead;
-        self.expect_server(stream, stream.server_ms(self.runtime_config));
+        // The server has its full timeout for the response, whatever it sent before.
+        stream.activity.server.restart(self.now().ms());
         if !stream.replay.body.is_empty() {
             self.send_again(stream);
         } else if stream.up.done {
@@ -129,7 +130,6 @@ impl<D: Driver> Cx<'_, D> {
                     .send_end(self.io, server, &stream.up.trailers);
             }
         } else {
-            self.expect_client(stream, stream.client_ms(self.runtime_config));
             self.open_upload(stream);
         }
         match stream.phase {

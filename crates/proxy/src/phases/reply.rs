@@ -225,11 +225,10 @@ impl<D: Driver> Cx<'_, D> {
     /// Sends the prepared response with its body.
     pub(super) fn answer(&mut self, stream: &mut Stream, body: Body) {
         self.give_up_queue(stream);
-        self.end_wait(stream);
         stream.wants_tunnel = false;
         Self::challenge(stream);
         // In HAProxy a request that was not read has no stream yet, so no rule sees its response.
-        if !matches!(stream.phase, Phase::RequestHead) && !stream.rules_failed {
+        if !matches!(stream.phase, Phase::RequestHead(_)) && !stream.rules_failed {
             self.respond(stream);
             self.trace_reply(stream);
             stream.read = HeadRead {

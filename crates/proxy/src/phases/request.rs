@@ -4,7 +4,6 @@ use config::model::{BackendTarget, Proto};
 use http::h1::{self, Framing, Parsed, Strictness};
 use http::{Head, Method, Version};
 use net::Driver;
-use net::timers::NEVER_MS;
 use sample::{BodyFacts, LogOrigin};
 use tables::Event as Tally;
 use telemetry::Event;
@@ -14,7 +13,7 @@ use crate::ids::{ExchangeId, ProxyId};
 use crate::link::Rules as ReadRules;
 use crate::runtime_config::{RuntimeConfig, Skips, deadline};
 use crate::shared::{Count, FrontCount, Pace};
-use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream};
+use crate::stream::{HeadRead, Inspection, Phase, Rules, Step, Stream, Until};
 
 /// The rules for reading requests of a frontend's clients.
 #[inline]
@@ -101,7 +100,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.capture_request_fields(frontend);
         let next = if stream.was_tcp {
             self.tell_tables(stream, Tally::Request);
-            Phase::FrontendBody
+            Phase::FrontendBody(Until::default())
         } else if stream.skips.has(Skips::FRONTEND_REQUEST) {
             Phase::SwitchBackend
         } else {
@@ -112,10 +111,8 @@ impl<D: Driver> Cx<'_, D> {
         if monitored.is_some_and(|uri| is_monitored(uri, &stream.request)) {
             stream.ended_by(b'P', b'R');
             self.tell_front(stream, FrontCount::Intercepted);
-            return self.monitor(stream);
+            self.monitor(stream);
         }
-        // The client has no deadline while a server processes the request.
-        self.end_wait(stream);
     }
 
     /// A request's head is invalid.
@@ -157,12 +154,12 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_begin(stream);
         self.trace(stream, Event::FrontendTcpRequest);
         let next = if stream.txn.is_http {
-            Phase::FrontendBody
+            Phase::FrontendBody(Until::default())
         } else {
             Phase::SwitchBackend
         };
         let step = self.content_rules(stream, stream.frontend, inspection, next);
-        if step == Step::Go && matches!(stream.phase, Phase::FrontendBody) {
+        if step == Step::Go && matches!(stream.phase, Phase::FrontendBody(_)) {
             self.tell_tables(stream, Tally::Request);
             self.log_at(stream, LogOrigin::Request);
         }
@@ -171,7 +168,7 @@ impl<D: Driver> Cx<'_, D> {
 
     pub(super) fn backend_content(&mut self, stream: &mut Stream, inspection: Inspection) -> Step {
         let next = if stream.txn.is_http {
-            Phase::BackendBody
+            Phase::BackendBody(Until::default())
         } else {
             Phase::AssignServer
         };
@@ -336,12 +333,9 @@ impl<D: Driver> Cx<'_, D> {
             client.is_http = true;
             client.proto = proto.or(demanded);
         }
-        stream.deadlines.client_ms = NEVER_MS;
         let timeout_ms = self.runtime_config.timeouts(stream.frontend).http_request;
-        stream.deadlines.wait_ms = deadline(self.now(), timeout_ms);
-        self.set_timer(stream);
         self.core.work.links.push_back(link.into());
-        stream.go(Phase::RequestHead)
+        stream.go(Phase::RequestHead(Until(deadline(self.now(), timeout_ms))))
     }
 
     /// Whether requests may be sent to a backend. A disabled or unpublished one needs a

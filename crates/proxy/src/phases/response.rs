@@ -147,8 +147,10 @@ impl<D: Driver> Cx<'_, D> {
                 // However many interim responses there are, they wait until the client takes them.
                 links.await_turn(client);
                 links.hold(self.io, server, crate::link::Hold::Peer);
-                stream.deadlines.server_ms = net::timers::NEVER_MS;
-                self.expect_client(stream, stream.client_ms(self.runtime_config));
+                stream
+                    .activity
+                    .client
+                    .took(&mut stream.down, true, self.io.now().ms());
             }
         }
         stream.response.clear();

@@ -6,7 +6,7 @@ use sample::BodyFacts;
 
 use super::Cx;
 use crate::shared::{BackCount, Seen};
-use crate::stream::{Phase, Stream};
+use crate::stream::{Phase, Stream, Until};
 
 /// Why a request may be sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl<D: Driver> Cx<'_, D> {
             self.redispatch(stream);
             Phase::SelectServer
         } else {
-            Phase::Connect
+            Phase::Connect(Until::default())
         };
         self.run(stream);
         true

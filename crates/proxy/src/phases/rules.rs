@@ -7,8 +7,8 @@ use super::{Cause, Cx};
 use crate::ids::ProxyId;
 use crate::link::Hold;
 use crate::rules::{End, Outcome, RuleSet, Waiting};
-use crate::runtime_config::Skips;
-use crate::stream::{Phase, RuleWait, Rules, ServerEnd, Step, Stream};
+use crate::runtime_config::{Skips, deadline};
+use crate::stream::{Phase, RuleWait, Rules, ServerEnd, Step, Stream, Tarpit, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Runs the `http-request` rules of a proxy, its header name restriction, then its `redirect`
@@ -33,10 +33,7 @@ impl<D: Driver> Cx<'_, D> {
             self.mark_early_data(stream);
         }
         if self.asks_statistics(stream, proxy) {
-            return self.serve_statistics(stream, proxy, rules.waits.is_some());
-        }
-        if rules.waits.is_some() {
-            self.end_wait(stream);
+            return self.serve_statistics(stream, proxy, rules.waits);
         }
         match self.http_rules(stream, proxy, RuleSet::Redirect, Rules::default()) {
             Outcome::End(end) => self.end_by_rule(stream, end),
@@ -154,8 +151,8 @@ impl<D: Driver> Cx<'_, D> {
             End::Tarpit(rule) => {
                 self.trace(stream, Event::HttpTarpitRequest);
                 let wait_ms = stream.tarpit_ms(self.runtime_config);
-                self.expect_end_of_wait(stream, wait_ms);
-                return stream.go(Phase::Tarpit(rule));
+                let until = Until(deadline(self.now(), wait_ms));
+                return stream.go(Phase::Tarpit(Tarpit { rule, until }));
             }
             End::Close => self.reject(stream),
             End::Vanished => self.vanish(stream),
@@ -182,26 +179,20 @@ impl<D: Driver> Cx<'_, D> {
             Phase::BackendResponse(_) => Phase::BackendResponse(rules),
             _ => Phase::FrontendRequest(rules),
         };
-        if let Some(time_ms) = waiting.time_ms {
-            self.expect_end_of_wait(stream, time_ms);
-        }
-        let is_new = waiting.time_ms.is_some();
         match (waiting.wait, is_response) {
-            (RuleWait::Body, false) => self.await_upload(stream),
-            (RuleWait::Body, true) => {
+            (RuleWait::Body { .. }, false) => self.await_upload(stream),
+            (RuleWait::Body { .. }, true) => {
                 if let ServerEnd::Link(server) = stream.server {
                     self.core.work.links.push_back(server.into());
                 }
             }
-            // The server is not read during the pause and therefore has no deadline.
-            (RuleWait::Pause { .. }, true) if is_new => {
+            // The server is not read during the pause.
+            (RuleWait::Pause { .. }, true) => {
                 if let ServerEnd::Link(server) = stream.server {
                     self.core.links.hold(self.io, server, Hold::Rule);
                 }
-                stream.deadlines.server_ms = net::timers::NEVER_MS;
-                self.set_timer(stream);
             }
-            (RuleWait::Pause { .. } | RuleWait::Handshake { .. }, _) => {}
+            (RuleWait::Pause { .. }, false) | (RuleWait::Handshake { .. }, _) => {}
         }
         Step::Wait
     }
@@ -241,14 +232,8 @@ impl<D: Driver> Cx<'_, D> {
                 break;
             }
         }
-        if let Some((_, wait)) = rules.waits {
-            self.end_wait(stream);
-            if let (RuleWait::Pause { .. }, ServerEnd::Link(server)) = (wait, &stream.server) {
-                self.core.links.release(self.io, *server, Hold::Rule);
-                if !stream.down.came {
-                    self.expect_server(stream, stream.server_ms(self.runtime_config));
-                }
-            }
+        if let (true, ServerEnd::Link(server)) = (rules.is_paused(), &stream.server) {
+            self.core.links.release(self.io, *server, Hold::Rule);
         }
         if crate::persistence::watches_responses(self.runtime_config, stream)
             && self.with_eval(stream, crate::persistence::response_cookies) == Some(false)

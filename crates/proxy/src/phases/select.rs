@@ -3,13 +3,13 @@
 use config::model::HashFunction;
 use http::Method;
 use net::Driver;
-use net::timers::NEVER_MS;
 
 use super::{Cause, Cx};
 use crate::backend::{Choice, Placement, View, hash_key};
 use crate::ids::ServerId;
+use crate::runtime_config::deadline;
 use crate::shared::{Arrival, BackCount, Grant, Rank, StreamRef};
-use crate::stream::{Phase, Step, Stream};
+use crate::stream::{Phase, Queue, Step, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Chooses a server and takes one of its slots; queues the request where no slot is free.
@@ -44,7 +44,7 @@ impl<D: Driver> Cx<'_, D> {
             self.redirect_to_server(stream, prefix);
             return Step::Wait;
         }
-        stream.go(Phase::Connect)
+        stream.go(Phase::Connect(Until::default()))
     }
 
     /// The server that the request is bound to. The request waits for its slot, unless the queue is
@@ -159,8 +159,8 @@ impl<D: Driver> Cx<'_, D> {
             server,
         };
         let ticket = shared.wait_for_slot(arrival, &mut |worker| self.io.wake(worker));
-        self.expect_end_of_wait(stream, stream.queue_ms(self.runtime_config));
-        stream.go(Phase::Queue(ticket))
+        let until = Until(deadline(now, stream.queue_ms(self.runtime_config)));
+        stream.go(Phase::Queue(Queue { ticket, until }))
     }
 
     /// The stream's wait in the queue has ended: it has a server's slot, or must choose again.
@@ -170,7 +170,6 @@ impl<D: Driver> Cx<'_, D> {
         if !waits {
             return false;
         }
-        self.end_wait(stream);
         stream.phase = Phase::SelectServer;
         match grant.server {
             Some(server) => {
@@ -196,11 +195,10 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A queued stream will get no server: its queue time ends now.
     pub(super) fn give_up_queue(&mut self, stream: &mut Stream) {
-        if let Phase::Queue(ticket) = stream.phase {
+        if let Phase::Queue(Queue { ticket, .. }) = stream.phase {
             let now_ms = self.now().ms();
             stream.txn.timing.queued_ms.get_or_insert(now_ms);
             self.core.ambient.shared.stop_waiting(ticket);
-            stream.deadlines.wait_ms = NEVER_MS;
             // The stream has left the queue; no later grant may match it.
             stream.phase = Phase::SelectServer;
         }

@@ -20,7 +20,6 @@ impl<D: Driver> Cx<'_, D> {
     /// Releases the server's end of a stream: a reusable connection becomes idle, another one is
     /// closed. The slot goes to the next stream in the queue.
     pub(super) fn release_server(&mut self, stream: &mut Stream) {
-        stream.deadlines.server_ms = NEVER_MS;
         if let Some(exchange) = stream.server.take_link() {
             match self.core.links.own_connection(exchange) {
                 None => self.end_server_exchange(exchange),
@@ -52,7 +51,6 @@ impl<D: Driver> Cx<'_, D> {
     /// Closes the stream's server connection and keeps the slot.
     pub(super) fn drop_server(&mut self, stream: &mut Stream) {
         self.trace_failed_try(stream, None);
-        stream.deadlines.server_ms = NEVER_MS;
         if let Some(exchange) = stream.server.take_link() {
             self.leave_exchange(exchange, Self::close_server);
         }

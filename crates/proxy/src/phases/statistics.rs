@@ -11,6 +11,7 @@ use super::reply::Body;
 use crate::ids::{ProxyId, RuleId};
 use crate::rules::status::begin_response;
 use crate::rules::{Outcome as Decision, RuleSet, Waiting};
+use crate::runtime_config::deadline;
 use crate::shared::{
     Admin, Cause as ChangeCause, Checker, FrontCount, OpState, ServerChange, ServerView, Shared,
 };
@@ -44,12 +45,12 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Responds with the statistics page. `resumed`: the stream has waited for the request's body.
+    /// Responds with the statistics page. `waited`: the rule that has waited, and for what.
     pub(super) fn serve_statistics(
         &mut self,
         stream: &mut Stream,
         proxy: ProxyId,
-        resumed: bool,
+        waited: Option<(RuleId, RuleWait)>,
     ) -> Step {
         let runtime_config = self.runtime_config;
         let Some(page) = runtime_config.proxy(proxy).stats.as_deref() else {
@@ -81,18 +82,20 @@ impl<D: Driver> Cx<'_, D> {
                 .up
                 .is_here(&stream.request, runtime_config.bufsize(), None);
             if is_admin && !enough {
-                let timeout_ms = runtime_config.timeouts(stream.frontend).http_request;
-                return self.wait_for(
-                    stream,
-                    Waiting {
-                        rule: RuleId {
-                            proxy,
-                            place: RuleSet::Request.rules(runtime_config.proxy(proxy)).len(),
-                        },
-                        wait: RuleWait::Body,
-                        time_ms: (!resumed).then_some(timeout_ms),
-                    },
-                );
+                let rule = RuleId {
+                    proxy,
+                    place: RuleSet::Request.rules(runtime_config.proxy(proxy)).len(),
+                };
+                let wait = match waited {
+                    Some((waited, wait)) if waited == rule => wait,
+                    Some(_) | None => {
+                        let timeout_ms = runtime_config.timeouts(stream.frontend).http_request;
+                        RuleWait::Body {
+                            until_ms: deadline(self.now(), timeout_ms),
+                        }
+                    }
+                };
+                return self.wait_for(stream, Waiting { rule, wait });
             }
             let outcome = self.change_servers(stream, page, proxy, is_admin);
             self.intercepted(stream, "<STATS>");

@@ -13,7 +13,7 @@ use crate::ids::{ConnId, ServerId};
 use crate::link::Detached;
 use crate::runtime_config::deadline;
 use crate::shared::{Count, IdleConnRequest, ServerRecord, StreamRef, WorkerMessage};
-use crate::stream::{Phase, Stream};
+use crate::stream::{Phase, Stream, Until};
 
 /// How long a stream waits for the answer of another worker, milliseconds. Then it opens a new
 /// connection.
@@ -31,30 +31,26 @@ struct Moved {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// Asks another worker for an idle connection that suits a request. Whether an answer will
-    /// come.
+    /// Asks another worker for an idle connection that suits a request. Returns until when the
+    /// stream waits for the answer, if one will come.
     pub(super) fn ask_for_idle(
         &mut self,
         stream: &mut Stream,
         server: ServerId,
         name: &[u8],
-    ) -> bool {
+    ) -> Option<Until> {
         let route = &stream.route;
         let may = self.runtime_config.shares_idle && stream.txn.is_http;
         if !may || route.fresh_only || route.asked_others {
-            return false;
+            return None;
         }
         let reuse = self.runtime_config.proxy(stream.backend).http_reuse;
-        let Some(proven_only) = crate::backend::proven_only(reuse, stream.txn.first_request) else {
-            return false;
-        };
+        let proven_only = crate::backend::proven_only(reuse, stream.txn.first_request)?;
         let (shared, worker) = (&self.core.ambient.shared, self.core.ambient.worker);
         if stream.route.labels != Labels::default() {
-            return false;
+            return None;
         }
-        let Some(other) = shared.worker_with_idle(worker, server) else {
-            return false;
-        };
+        let other = shared.worker_with_idle(worker, server)?;
         stream.route.asked_others = true;
         let wish = IdleConnRequest {
             stream: StreamRef {
@@ -69,8 +65,7 @@ impl<D: Driver> Cx<'_, D> {
         shared.post_letter(other, WorkerMessage::IdleConnRequest(wish), &mut |worker| {
             self.io.wake(worker)
         });
-        self.expect_end_of_wait(stream, TAKE_OVER_MS);
-        true
+        Some(Until(deadline(self.now(), TAKE_OVER_MS)))
     }
 
     /// Another worker asks for an idle connection: sends it one, or none.
@@ -178,9 +173,8 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Another worker has answered: the stream's wait is over.
     pub fn answered(&mut self, stream: &mut Stream, number: u64) {
-        if stream.txn.id == number && matches!(stream.phase, Phase::TakeOver) {
-            self.end_wait(stream);
-            stream.phase = Phase::Connect;
+        if stream.txn.id == number && matches!(stream.phase, Phase::TakeOver(_)) {
+            stream.phase = Phase::Connect(Until::default());
             self.run(stream);
         }
     }

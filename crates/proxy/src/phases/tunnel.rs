@@ -1,12 +1,10 @@
 //! Forwards bytes both ways without parsing them: TCP, CONNECT and upgraded connections.
 
 use net::Driver;
-use net::timers::NEVER_MS;
 
 use super::Cx;
 use crate::ids::ExchangeId;
 use crate::link::Hold;
-use crate::runtime_config::deadline;
 use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
 
 impl<D: Driver> Cx<'_, D> {
@@ -33,7 +31,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.up.done = false;
         (stream.down.came, stream.down.done) = (false, false);
         stream.down.is_open = tunnel.inspection.is_none();
-        self.tunnel_deadlines(stream, (true, true));
+        self.restart_timeouts(stream);
         let came = std::mem::take(&mut stream.up.came);
         stream.up.is_open = true;
         if !stream.up.waiting.is_empty() {
@@ -73,49 +71,11 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Bytes were forwarded to the server (`up`) or to the client.
-    pub(super) fn tunnel_moved(&mut self, stream: &mut Stream, up: bool) {
-        let options = |proxy| &self.runtime_config.proxy(proxy).options;
-        if up {
-            let independent = options(stream.backend).independent_streams;
-            self.tunnel_deadlines(stream, (true, !independent));
-        } else {
-            let independent = options(stream.frontend).independent_streams;
-            self.tunnel_deadlines(stream, (!independent, true));
-        }
-    }
-
-    /// Restarts the timeouts of the client's side, the server's side, or both. With `option
-    /// independent-streams`, bytes sent to a side do not restart its timeout. As in HAProxy,
-    /// `timeout tunnel` applies once both sides have sent, and `*-fin` to half-closed tunnels.
-    fn tunnel_deadlines(&mut self, stream: &mut Stream, (of_client, of_server): (bool, bool)) {
-        let Phase::Tunnel(tunnel) = stream.phase else {
-            return;
-        };
-        let now = self.now();
-        let runtime_config = self.runtime_config;
-        let front = runtime_config.timeouts(stream.frontend);
-        let back = runtime_config.timeouts(stream.backend);
-        let both = stream.txn.is_http || (stream.txn.bytes_in > 0 && stream.txn.bytes_out > 0);
-        let tunnel_ms = stream.tunnel_ms(runtime_config);
-        let whole = (both && tunnel_ms != NEVER_MS).then_some(tunnel_ms);
-        let half = tunnel.client_ended || tunnel.server_ended;
-        let pick = |plain: u64, fin: u64| {
-            if half && fin != NEVER_MS {
-                fin
-            } else {
-                whole.unwrap_or(plain)
-            }
-        };
-        if of_client {
-            let timeout_ms = pick(stream.client_ms(runtime_config), front.client_fin);
-            stream.deadlines.client_ms = deadline(now, timeout_ms);
-        }
-        if of_server {
-            let timeout_ms = pick(stream.server_ms(runtime_config), back.server_fin);
-            stream.deadlines.server_ms = deadline(now, timeout_ms);
-        }
-        self.set_timer(stream);
+    /// The tunnel begins, or one side has ended: the inactivity timeouts of both sides start anew.
+    fn restart_timeouts(&self, stream: &mut Stream) {
+        let now_ms = self.now().ms();
+        stream.activity.client.restart(now_ms);
+        stream.activity.server.restart(now_ms);
     }
 
     pub(super) fn tunnel_client_ended(&mut self, stream: &mut Stream) {
@@ -158,6 +118,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         mark(&mut tunnel);
         stream.phase = Phase::Tunnel(tunnel);
+        self.restart_timeouts(stream);
         if let Some(other) = other {
             self.core.links.send_fin(self.io, other);
         }
@@ -188,7 +149,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         if !(tunnel.client_ended && tunnel.server_ended) {
-            return self.tunnel_deadlines(stream, (true, true));
+            return;
         }
         let ends = [stream.client, stream.server.link()];
         let mut ends = ends.into_iter().flatten();

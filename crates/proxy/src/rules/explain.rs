@@ -43,7 +43,7 @@ impl Cx<'_> {
             Flow::Next => Fate::Next,
             Flow::Stop => Fate::Stop,
             Flow::End(end) => Fate::Ends(end),
-            Flow::Wait(..) => Fate::Waits,
+            Flow::Wait(_) => Fate::Waits,
             Flow::Failed(status) => Fate::Failed(status),
         }
     }

@@ -34,8 +34,8 @@ pub(super) enum Flow {
     /// `allow`: the rest of the set is skipped.
     Stop,
     End(End),
-    /// The same rule runs again after its wait.
-    Wait(RuleWait, Option<u64>),
+    /// The same rule runs again during and after its wait.
+    Wait(RuleWait),
     /// It failed, and the message fails with this status.
     Failed(u16),
 }
@@ -100,13 +100,9 @@ impl<'a> Cx<'a> {
                     stream.rules_failed |= set == RuleSet::AfterResponse;
                     return Outcome::End(End::Fail(status));
                 }
-                Flow::Wait(wait, time_ms) => {
+                Flow::Wait(wait) => {
                     stream.txn.waits = Some(Waits::Rule(rule.place));
-                    return Outcome::Wait(Waiting {
-                        rule: id,
-                        wait,
-                        time_ms,
-                    });
+                    return Outcome::Wait(Waiting { rule: id, wait });
                 }
             }
         }
@@ -252,8 +248,10 @@ impl<'a> Cx<'a> {
                 return if self.body_is_here(stream, set, *at_least) {
                     Flow::Next
                 } else {
-                    let time_ms = waited.is_none().then_some(time.as_millis() as u64);
-                    Flow::Wait(RuleWait::Body, time_ms)
+                    let begin = || RuleWait::Body {
+                        until_ms: deadline(self.eval().now, time.as_millis() as u64),
+                    };
+                    Flow::Wait(waited.unwrap_or_else(begin))
                 };
             }
             HttpAction::Pause(pause) => return self.pause(stream, set, pause, waited),
@@ -334,11 +332,11 @@ impl<'a> Cx<'a> {
                 stream.ended_by(b'c', b'R');
                 Flow::End(End::Close)
             }
-            Some(wait) => Flow::Wait(wait, None),
+            Some(wait) => Flow::Wait(wait),
             None => {
                 let time_ms = eval.runtime_config.timeouts(stream.frontend).client_hs;
                 let until_ms = deadline(eval.now, time_ms);
-                Flow::Wait(RuleWait::Handshake { until_ms }, Some(time_ms))
+                Flow::Wait(RuleWait::Handshake { until_ms })
             }
         }
     }
@@ -354,7 +352,7 @@ impl<'a> Cx<'a> {
         let now = self.eval().now;
         if let Some(RuleWait::Pause { until_ms }) = waited {
             return if now.ms() < until_ms {
-                Flow::Wait(RuleWait::Pause { until_ms }, None)
+                Flow::Wait(RuleWait::Pause { until_ms })
             } else {
                 Flow::Next
             };
@@ -373,7 +371,7 @@ impl<'a> Cx<'a> {
             None => Flow::Next,
             Some(time_ms) => {
                 let until_ms = deadline(now, time_ms);
-                Flow::Wait(RuleWait::Pause { until_ms }, Some(time_ms))
+                Flow::Wait(RuleWait::Pause { until_ms })
             }
         }
     }

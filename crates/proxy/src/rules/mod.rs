@@ -137,8 +137,6 @@ pub(crate) fn reply_of(
 pub(crate) struct Waiting {
     pub rule: RuleId,
     pub wait: RuleWait,
-    /// The longest wait, milliseconds; set only when the wait begins.
-    pub time_ms: Option<u64>,
 }
 
 /// Buffers of one worker's rules, kept between rules.

@@ -4,6 +4,8 @@
 
 mod added;
 mod filters;
+#[cfg(test)]
+pub(crate) mod for_tests;
 mod h2;
 mod log_plan;
 mod proc_vars;

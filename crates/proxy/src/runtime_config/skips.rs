@@ -128,7 +128,7 @@ pub(crate) fn adds_forwarding_headers(proxy: &Proxy) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime_config::{Process, Tls};
+    use crate::runtime_config::for_tests::{from_text, proxy_named};
 
     /// The parts that streams of frontend `f` with backend `b` skip, if these lines are added to
     /// the frontend, to the backend, or before both.
@@ -137,27 +137,8 @@ mod tests {
             "{before}\ndefaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n\
              frontend f\n bind :80\n default_backend b\n {frontend}\nbackend b\n server s 127.0.0.1:81\n {backend}\n"
         );
-        let input = config::reader::Input {
-            name: "skips.cfg".into(),
-            text: text.into_bytes(),
-        };
-        let build = config::condition::BuildInfo::default();
-        let options = config::load::LoadOptions {
-            build: &build,
-            settings: config::build::Settings::default(),
-            zero_warning: false,
-        };
-        let mut environment = config::environment::Environment::new();
-        let no_file = |name: &str| Err(format!("no {name}"));
-        let loaded = config::load::load_with(&[input], options, &mut environment, &no_file);
-        let (config, _) = loaded.expect("a good configuration");
-        let (tls, _) = Tls::load(&config, std::time::Duration::ZERO);
-        let runtime_config = RuntimeConfig::new(config, tls, Process::default());
-        let [f, b] = ["f", "b"].map(|name| {
-            let proxies = &runtime_config.config.proxies;
-            let place = proxies.iter().position(|proxy| &*proxy.name == name);
-            ProxyId::at(place.expect("a proxy of this name"))
-        });
+        let runtime_config = from_text(&text);
+        let [f, b] = ["f", "b"].map(|name| proxy_named(&runtime_config, name));
         let frontend = runtime_config.frontend_skips(f);
         frontend.and(runtime_config.backend_skips(b))
     }

@@ -32,7 +32,7 @@ pub(crate) struct Rank {
 }
 
 /// The position of a waiting stream.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Ticket {
     pub backend: ProxyId,
     /// The only server that it waits for.

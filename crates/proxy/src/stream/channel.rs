@@ -1,9 +1,10 @@
 //! One direction of a stream: which part of its body was received, waits here, and was sent.
 
 use http::Head;
+use net::timers::NEVER_MS;
 
 /// One direction of a stream.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Channel {
     /// Received payload that waits here, where rules can see it; at most one buffer.
     pub waiting: Vec<u8>,
@@ -19,6 +20,27 @@ pub(crate) struct Channel {
     pub cut: bool,
     /// Trailers are discarded.
     pub drops_trailers: bool,
+    /// The receiver does not accept all that was sent to it.
+    pub is_blocked: bool,
+    /// Nothing is sent before this time, monotonic milliseconds; [`NEVER_MS`] where nothing delays
+    /// it.
+    pub delayed_until_ms: u64,
+}
+
+impl Default for Channel {
+    fn default() -> Self {
+        Channel {
+            waiting: Vec::new(),
+            trailers: Head::default(),
+            is_open: false,
+            came: false,
+            done: false,
+            cut: false,
+            drops_trailers: false,
+            is_blocked: false,
+            delayed_until_ms: NEVER_MS,
+        }
+    }
 }
 
 /// The largest buffer that a channel keeps from one stream to the next, bytes.
@@ -35,13 +57,16 @@ impl Channel {
             done,
             cut,
             drops_trailers,
+            is_blocked,
+            delayed_until_ms,
         } = self;
+        *delayed_until_ms = NEVER_MS;
         keep_little(waiting);
         if !trailers.is_blank() {
             trailers.clear();
             trailers.keep_little();
         }
-        for flag in [is_open, came, done, cut, drops_trailers] {
+        for flag in [is_open, came, done, cut, drops_trailers, is_blocked] {
             *flag = false;
         }
     }
@@ -59,6 +84,12 @@ impl Channel {
     /// How many bytes of the body may wait here.
     pub fn room(&self, head: &Head, bufsize: usize) -> usize {
         bufsize.saturating_sub(head.wire_bytes()).max(1)
+    }
+
+    /// Whether the sender is not read, because the receiver is slow or a limit delays its bytes.
+    #[inline]
+    pub fn is_held(&self) -> bool {
+        self.is_blocked || self.delayed_until_ms != NEVER_MS
     }
 
     /// Whether payload may be sent.

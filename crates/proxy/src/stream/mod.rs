@@ -8,6 +8,7 @@
 mod bandwidth;
 mod channel;
 mod compressor;
+mod deadlines;
 mod followed;
 mod limits;
 mod phase;
@@ -26,8 +27,9 @@ use crate::statistics::generated_body::GeneratedBody;
 pub(crate) use bandwidth::{Bandwidth, FULL, Limit, rate_of};
 pub(crate) use channel::Channel;
 pub(crate) use compressor::{Compressor, Compressors};
+pub(crate) use deadlines::{Activity, Due, Until};
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
-pub(crate) use phase::{Inspection, Phase, RuleWait, Rules, Step, Tunnel};
+pub(crate) use phase::{Inspection, Phase, Queue, RuleWait, Rules, Step, Tarpit, Tunnel};
 pub(crate) use route::{Binding, Replay, Route};
 
 /// A request and its response, or a TCP session. Boxed and used again: its buffers keep their
@@ -42,7 +44,7 @@ pub(crate) struct Stream {
     /// The client's connection; none after it is released.
     pub client: Option<ExchangeId>,
     pub server: ServerEnd,
-    pub deadlines: Deadlines,
+    pub activity: Activity,
     pub txn: Txn,
     pub request: Head,
     pub response: Head,
@@ -139,39 +141,6 @@ pub(crate) struct Page {
     pub sent: usize,
 }
 
-/// The deadlines of a stream, monotonic milliseconds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Deadlines {
-    /// The client's inactivity timeout.
-    pub client_ms: u64,
-    /// The server's inactivity timeout.
-    pub server_ms: u64,
-    /// The end of the phase's wait.
-    pub wait_ms: u64,
-    /// When a bandwidth limit lets more bytes pass.
-    pub pace_ms: u64,
-}
-
-impl Default for Deadlines {
-    fn default() -> Self {
-        Deadlines {
-            client_ms: NEVER_MS,
-            server_ms: NEVER_MS,
-            wait_ms: NEVER_MS,
-            pace_ms: NEVER_MS,
-        }
-    }
-}
-
-impl Deadlines {
-    /// The earliest deadline.
-    #[inline]
-    pub fn first_ms(&self) -> u64 {
-        let silence_ms = self.client_ms.min(self.server_ms);
-        silence_ms.min(self.wait_ms).min(self.pace_ms)
-    }
-}
-
 /// The size of a head when it was read, and the size of the body that came with it. Rewrites may
 /// only use the space that is left.
 #[derive(Clone, Copy, Debug, Default)]
@@ -218,12 +187,12 @@ impl Stream {
         Stream {
             id,
             timer,
-            phase: Phase::RequestHead,
+            phase: Phase::default(),
             frontend: ProxyId::default(),
             backend: ProxyId::default(),
             client: None,
             server: ServerEnd::Nobody,
-            deadlines: Deadlines::default(),
+            activity: Activity::default(),
             txn: Txn::default(),
             request: Head::default(),
             response: Head::default(),
@@ -267,7 +236,7 @@ impl Stream {
             backend,
             client,
             server,
-            deadlines,
+            activity,
             txn,
             request,
             response,
@@ -298,11 +267,11 @@ impl Stream {
             sticks,
             sniffed,
         } = self;
-        *phase = Phase::RequestHead;
+        *phase = Phase::default();
         (*frontend, *backend) = (ProxyId::default(), ProxyId::default());
         *client = None;
         *server = ServerEnd::Nobody;
-        *deadlines = Deadlines::default();
+        *activity = Activity::default();
         txn.reset();
         for head in [request, response] {
             head.clear();
@@ -361,7 +330,7 @@ impl Stream {
     /// Whether a request's head was read.
     pub fn has_request(&self) -> bool {
         self.txn.is_http
-            && !matches!(self.phase, Phase::RequestHead)
+            && !matches!(self.phase, Phase::RequestHead(_))
             && !self.txn.request_line.is_empty()
     }
 

@@ -1,40 +1,62 @@
 //! The phase of a stream.
 
+use net::timers::NEVER_MS;
+
+use super::Until;
 use crate::ids::RuleId;
 use crate::shared::Ticket;
 
 /// The phases, in HAProxy's order. Module `phases` describes the work and the wait of each. A
 /// waiting phase carries the data of its wait.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Phase {
     /// The request is not read yet.
-    #[default]
-    RequestHead,
+    RequestHead(Until),
     FrontendContent(Inspection),
-    FrontendBody,
+    FrontendBody(Until),
     FrontendRequest(Rules),
     SwitchBackend,
     BackendContent(Inspection),
-    BackendBody,
+    BackendBody(Until),
     BackendRequest(Rules),
     AssignServer,
     PrepareRequest,
     SelectServer,
-    Queue(Ticket),
-    TurnAround,
-    Connect,
+    Queue(Queue),
+    TurnAround(Until),
+    Connect(Until),
     /// Another worker is asked for an idle connection.
-    TakeOver,
+    TakeOver(Until),
     SendRequest,
     ResponseHead,
     BackendResponse(Rules),
     SendResponse,
     Transfer,
-    /// A tarpit; the rule defines the response.
-    Tarpit(RuleId),
+    Tarpit(Tarpit),
     OpenTunnel,
     Tunnel(Tunnel),
     Done,
+}
+
+impl Default for Phase {
+    fn default() -> Self {
+        Phase::RequestHead(Until::default())
+    }
+}
+
+/// The state of a stream in a queue.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Queue {
+    pub ticket: Ticket,
+    pub until: Until,
+}
+
+/// The state of a tarpit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tarpit {
+    /// It defines the response.
+    pub rule: RuleId,
+    pub until: Until,
 }
 
 /// The state of rules that inspect bytes.
@@ -54,8 +76,8 @@ pub(crate) struct Rules {
 /// The reason for which a rule waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RuleWait {
-    /// A body, or a part of it.
-    Body,
+    /// A body, or a part of it, at most until this time.
+    Body { until_ms: u64 },
     /// A time.
     Pause { until_ms: u64 },
     /// The end of the client's TLS handshake, at most until this time.
@@ -81,7 +103,30 @@ pub(crate) enum Step {
     Wait,
 }
 
+impl Inspection {
+    /// When its wait ends, monotonic milliseconds.
+    fn ends_ms(self) -> u64 {
+        self.until_ms.unwrap_or(NEVER_MS)
+    }
+}
+
+impl RuleWait {
+    /// When it ends, monotonic milliseconds.
+    fn ends_ms(self) -> u64 {
+        match self {
+            RuleWait::Body { until_ms }
+            | RuleWait::Pause { until_ms }
+            | RuleWait::Handshake { until_ms } => until_ms,
+        }
+    }
+}
+
 impl Rules {
+    /// When their wait ends, monotonic milliseconds.
+    fn ends_ms(self) -> u64 {
+        self.waits.map_or(NEVER_MS, |(_, wait)| wait.ends_ms())
+    }
+
     /// Whether a `pause` holds the message.
     pub fn is_paused(self) -> bool {
         matches!(self.waits, Some((_, RuleWait::Pause { .. })))
@@ -94,23 +139,55 @@ impl Rules {
 
     /// Whether a rule waits for a body.
     pub fn awaits_body(self) -> bool {
-        matches!(self.waits, Some((_, RuleWait::Body)))
+        matches!(self.waits, Some((_, RuleWait::Body { .. })))
     }
 }
 
 impl Phase {
+    /// When the wait of the phase ends, monotonic milliseconds; [`NEVER_MS`] if it has no end.
+    #[inline]
+    pub fn ends_ms(self) -> u64 {
+        match self {
+            Phase::RequestHead(until)
+            | Phase::FrontendBody(until)
+            | Phase::BackendBody(until)
+            | Phase::TurnAround(until)
+            | Phase::Connect(until)
+            | Phase::TakeOver(until) => until.0,
+            Phase::Queue(queue) => queue.until.0,
+            Phase::Tarpit(tarpit) => tarpit.until.0,
+            Phase::FrontendContent(inspection) | Phase::BackendContent(inspection) => {
+                inspection.ends_ms()
+            }
+            Phase::FrontendRequest(rules)
+            | Phase::BackendRequest(rules)
+            | Phase::BackendResponse(rules) => rules.ends_ms(),
+            Phase::Tunnel(tunnel) => tunnel.inspection.map_or(NEVER_MS, Inspection::ends_ms),
+            Phase::SwitchBackend
+            | Phase::AssignServer
+            | Phase::PrepareRequest
+            | Phase::SelectServer
+            | Phase::SendRequest
+            | Phase::ResponseHead
+            | Phase::SendResponse
+            | Phase::Transfer
+            | Phase::OpenTunnel
+            | Phase::Done => NEVER_MS,
+        }
+    }
+
     /// The phase in one word, for `show sess`.
     pub fn name(self) -> &'static str {
         match self {
-            Phase::RequestHead => "request",
+            Phase::RequestHead(_) => "request",
             Phase::FrontendContent(_) | Phase::BackendContent(_) => "content-rules",
-            Phase::FrontendBody | Phase::BackendBody => "body",
+            Phase::FrontendBody(_) | Phase::BackendBody(_) => "body",
             Phase::FrontendRequest(_) | Phase::BackendRequest(_) => "request-rules",
             Phase::SwitchBackend => "switch",
             Phase::AssignServer | Phase::PrepareRequest | Phase::SelectServer => "server",
             Phase::Queue(_) => "queue",
-            Phase::TurnAround => "turn-around",
-            Phase::Connect | Phase::TakeOver => "connect",
+            Phase::TurnAround(_) => "turn-around",
+            Phase::Connect(_) | Phase::TakeOver(_) => "connect",
             Phase::SendRequest => "send-request",
             Phase::ResponseHead => "response",
             Phase::BackendResponse(_) => "response-rules",
@@ -125,18 +202,20 @@ impl Phase {
     /// the response has been sent completely.
     pub fn letter(self, answered: bool) -> u8 {
         match self {
-            Phase::RequestHead
+            Phase::RequestHead(_)
             | Phase::FrontendContent(_)
-            | Phase::FrontendBody
+            | Phase::FrontendBody(_)
             | Phase::FrontendRequest(_)
             | Phase::SwitchBackend
             | Phase::BackendContent(_)
-            | Phase::BackendBody
+            | Phase::BackendBody(_)
             | Phase::BackendRequest(_)
             | Phase::AssignServer
             | Phase::PrepareRequest => b'R',
             Phase::SelectServer | Phase::Queue(_) => b'Q',
-            Phase::TurnAround | Phase::Connect | Phase::TakeOver | Phase::SendRequest => b'C',
+            Phase::TurnAround(_) | Phase::Connect(_) | Phase::TakeOver(_) | Phase::SendRequest => {
+                b'C'
+            }
             Phase::ResponseHead => b'H',
             Phase::Tarpit(_) => b'T',
             // The rest of the request is still expected.
@@ -167,7 +246,7 @@ impl Phase {
     /// Whether a request waits for more of its body.
     pub fn awaits_upload(self) -> bool {
         match self {
-            Phase::FrontendBody | Phase::BackendBody => true,
+            Phase::FrontendBody(_) | Phase::BackendBody(_) => true,
             Phase::FrontendRequest(rules) | Phase::BackendRequest(rules) => rules.awaits_body(),
             _ => false,
         }

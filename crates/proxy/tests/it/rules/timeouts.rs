@@ -28,12 +28,37 @@ fn to_the_millisecond() {
             "",
             format!("{get}\nfull c1\ns1 ok\ns1 > HTTP/1.1 200 OK|content-length: 9||x\nwait 9999\nc1 open\nwait 1\nc1 gone\nlog 200 cD--\ns1 end"),
         ),
+        (
+            "client, that sends and does not read",
+            "",
+            "c1 > POST / HTTP/1.1|host: a|transfer-encoding: chunked||1|a|
+             s1 ok
+             full c1
+             s1 > HTTP/1.1 200 OK|transfer-encoding: chunked||1|x|
+             wait 9000
+             c1 > 1|b|
+             wait 999
+             c1 open
+             wait 1
+             c1 gone
+             log 200 cD--".into(),
+        ),
         ("connect", "", format!("{get}\nwait 2999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 503 \nlog 503 sC--")),
         ("server, silent", "", format!("{get}\ns1 ok\nwait 19999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--")),
         (
             "server, between bytes",
             "",
             format!("{get}\ns1 ok\ns1 > HTTP/1.1 200 OK|content-length: 9||x\nwait 19999\ns1 > y\nwait 19999\nc1 open\nwait 1\nc1 gone\nlog 200 sD--"),
+        ),
+        (
+            "server, after an interim response",
+            "",
+            format!("{get}\ns1 ok\nwait 15000\ns1 > HTTP/1.1 103 Early Hints||\nc1 < HTTP/1.1 103 Early Hints||\nwait 19999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--"),
+        ),
+        (
+            "server, after its head",
+            "",
+            format!("{get}\ns1 ok\nwait 15000\ns1 > HTTP/1.1 200 OK|content-length: 9||\nwait 19999\nc1 open\nwait 1\nc1 gone\nlog 200 sD--"),
         ),
         (
             "server, that does not read",
