@@ -48,7 +48,7 @@ pub use runtime_config::{
 };
 pub use shared::{
     Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
-    FrontendState, HealthLevel, Killed, Level, NameChange, NoAddress, OpState, RateLimit, Refused,
-    RenameError, Resolved, ServerChange, ServerEvent, ServerEventSink, ServerLoad, ServerRecord,
-    ServerTables, ServerView, ServiceHost, Shared, Snapshot, TlsPlace,
+    FrontendState, HealthLevel, Killed, Level, NameChange, NameResolver, NameTicket, NoAddress,
+    OpState, RateLimit, Refused, RenameError, Resolved, ServerChange, ServerEvent, ServerEventSink,
+    ServerLoad, ServerRecord, ServerTables, ServerView, ServiceHost, Shared, Snapshot, TlsPlace,
 };

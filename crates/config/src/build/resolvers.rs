@@ -4,8 +4,9 @@ use super::address::{self, Parsed, Ports};
 use super::line::{Cursor, Line, Parse, leading_integer};
 use super::{Shared, unknown, values};
 use crate::keywords::{self, State, other};
-use crate::model::{Family, Nameserver, Resolvers, ServerOptions};
+use crate::model::{Family, Nameserver, Resolve, Resolvers, ServerOptions};
 use crate::tree::Section;
+use sample::Place;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
@@ -378,6 +379,54 @@ pub fn resolve_opts(
         }
     }
     Ok(())
+}
+
+/// `do-resolve(<variable>,<resolvers>[,ipv4|ipv6]) <expression>`; its name was taken.
+pub fn do_resolve(
+    shared: &mut Shared<'_>,
+    cursor: &mut Cursor<'_>,
+    place: Place,
+) -> Parse<Resolve> {
+    let word = cursor.last();
+    let wrong = |cursor: &Cursor<'_>, why: &str| {
+        cursor.fault(format!(
+            "Can't parse '{word}'{why}. Expects 'do-resolve(<varname>,<resolvers>[,<options>]) <expr>'. \
+             Available options are 'ipv4' and 'ipv6'."
+        ))
+    };
+    let inside = word
+        .split_once('(')
+        .and_then(|(_, rest)| rest.strip_suffix(')'));
+    let mut parts = inside.unwrap_or_default().split(',');
+    let (Some(variable), Some(section)) = (parts.next(), parts.next()) else {
+        return Err(wrong(cursor, ""));
+    };
+    let mut prefer = None;
+    for option in parts {
+        prefer = Some(match option {
+            "ipv4" => Family::V4,
+            "ipv6" => Family::V6,
+            _ => return Err(wrong(cursor, "")),
+        });
+    }
+    let var = shared.compiler.var(variable);
+    let var = var.map_err(|error| wrong(cursor, &format!(" : {}", error.message)))?;
+    let expr = shared.next_expr(cursor, place)?;
+    let known = shared
+        .resolvers
+        .iter()
+        .position(|known| known.name == section);
+    let section = known.ok_or_else(|| {
+        cursor.fault(format!(
+            "Can't find resolvers section '{section}' for do-resolve action."
+        ))
+    })?;
+    Ok(Resolve {
+        var,
+        section,
+        prefer,
+        expr,
+    })
 }
 
 #[cfg(test)]

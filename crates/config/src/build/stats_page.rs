@@ -222,6 +222,7 @@ fn waits(rule: &HttpRule) -> bool {
         HttpAction::Tarpit(_)
             | HttpAction::WaitForBody { .. }
             | HttpAction::WaitForHandshake
+            | HttpAction::Resolve(_)
             | HttpAction::Pause(_)
     )
 }

@@ -27,6 +27,7 @@ macro_rules! actions {
 }
 actions! {
     "`do-log [profile <name>]`" DO_LOG |shared: &mut Shared<'_>, cursor, _: Place| log_profile::option(cursor, shared) => |profile| Action::DoLog { profile };
+    "`do-resolve(<variable>,<resolvers>[,ipv4|ipv6]) <expression>`" DO_RESOLVE super::resolvers::do_resolve => Action::Resolve;
     "`set-fc-mark <mark>|<expr>`" SET_FC_MARK number => |mark| Action::Stream(StreamAction::SetMark(Side::Client, mark));
     "`set-bc-mark <mark>|<expr>`" SET_BC_MARK number => |mark| Action::Stream(StreamAction::SetMark(Side::Server, mark));
     "`set-fc-tos <tos>|<expr>`" SET_FC_TOS number => |tos| Action::Stream(StreamAction::SetTos(Side::Client, tos));

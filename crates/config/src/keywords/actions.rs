@@ -110,7 +110,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     http("disable-l7-retry", REQUEST, limits::DISABLE_L7_RETRY, "Never sends this request again."),
     any("do-log", ALL, stream::DO_LOG, "Emits a log line now."),
     K::not_yet("do-log", QUIC, "Emits a log line now."),
-    K::not_yet("do-resolve*", REQUESTS, "Resolves a name into a variable."),
+    any("do-resolve*", REQUESTS, stream::DO_RESOLVE, "Resolves a name into a variable: `do-resolve(<variable>,<resolvers>[,ipv4|ipv6]) <expression>`."),
     http("early-hint", REQUEST, headers::early_hint, "Sends a header of an early hint."),
     K::not_yet("expect-netscaler-cip", CONNECTION, "Expects the NetScaler client IP protocol."),
     tcp("expect-proxy", CONNECTION, tcp::expect_proxy, "`expect-proxy layer4`: expects a PROXY protocol header."),

@@ -2,8 +2,8 @@
 
 use super::{
     BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashAffinity, HashType,
-    HttpRule, LogTarget, PersistRule, Reply, RetryBudget, RetryOn, Server, Source, StickRule,
-    TcpRule, UseServer,
+    HttpAction, HttpRule, LogTarget, PersistRule, Reply, RetryBudget, RetryOn, Server, Source, StickRule,
+    TcpAction, TcpRule, UseServer,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -220,6 +220,14 @@ impl Proxy {
     #[must_use]
     pub fn aborts_on_close(&self) -> bool {
         self.options.abortonclose.unwrap_or(self.mode == Mode::Http)
+    }
+
+    /// Whether a rule resolves names (`do-resolve`).
+    #[must_use]
+    pub fn resolves_names(&self) -> bool {
+        let is_http = |rule: &Arc<HttpRule>| matches!(rule.action, HttpAction::Resolve(_));
+        let is_tcp = |rule: &Arc<TcpRule>| matches!(rule.action, TcpAction::Resolve(_));
+        self.http_request.iter().any(is_http) || self.tcp_request_content.iter().any(is_tcp)
     }
 }
 

@@ -86,6 +86,19 @@ impl Default for Families {
     }
 }
 
+/// `do-resolve`: sets a variable to the address of a name (manual §4.4).
+#[derive(Debug)]
+pub struct Resolve {
+    /// The variable.
+    pub var: sample::VarRef,
+    /// The index in [`super::Config::resolvers`].
+    pub section: usize,
+    /// The preferred family; none: IPv6.
+    pub prefer: Option<Family>,
+    /// The name.
+    pub expr: sample::Expr,
+}
+
 /// How a server takes its address from the answers for its name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolveOptions {

@@ -1,6 +1,6 @@
 //! Rules and their actions (manual §4.3, §4.4).
 
-use super::{Amount, OtelGroup, TimeoutKind};
+use super::{Amount, OtelGroup, Resolve, TimeoutKind};
 use std::time::Duration;
 
 use http::normalize::Normalizer;
@@ -91,6 +91,8 @@ pub enum HttpAction {
     },
     /// Waits until the handshake is complete, if the client sent early data (`allow-0rtt`).
     WaitForHandshake,
+    /// `do-resolve`
+    Resolve(Resolve),
     /// Captures into a slot of [`super::Proxy::capture_request`] in `http-request`, otherwise of
     /// [`super::Proxy::capture_response`].
     Capture {
@@ -382,6 +384,8 @@ pub enum TcpAction {
     /// `set-var`, `set-var-fmt`, `unset-var`.
     Var(sample::Assignment),
     SetRetries(Amount),
+    /// `do-resolve`
+    Resolve(Resolve),
     Close,
     /// Like [`HttpAction::DoLog`].
     DoLog {

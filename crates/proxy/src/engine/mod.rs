@@ -563,7 +563,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Another worker asks for an idle connection, or answers.
+    /// Another worker asks for an idle connection, or answers; or an address was found.
     fn read_letter(&mut self, letter: WorkerMessage) {
         match letter {
             WorkerMessage::IdleConnRequest(wish) => self.cx.grant_wish(&wish),
@@ -571,6 +571,13 @@ impl<D: Driver> Turn<'_, D> {
                 self.cx.take_over(connection);
                 self.with_stream(StreamId(stream.place), |cx, waiting| {
                     cx.answered(waiting, stream.number);
+                });
+            }
+            WorkerMessage::Name { stream, ip } => {
+                self.with_stream(StreamId(stream.place), |cx, waiting| {
+                    if waiting.txn.id == stream.number && waiting.name_answered(ip) {
+                        cx.run(waiting);
+                    }
                 });
             }
         }

@@ -61,12 +61,10 @@ impl<D: Driver> Cx<'_, D> {
             Some(ContentOutcome::End(end)) => self.end_by_rule(stream, end),
             Some(ContentOutcome::Wait) => {
                 let inspection = self.inspect_more(inspection, delay);
-                stream.phase = match stream.phase {
-                    Phase::BackendContent(_) => Phase::BackendContent(inspection),
-                    _ => Phase::FrontendContent(inspection),
-                };
-                Step::Wait
+                inspect_again(stream, inspection)
             }
+            // The delay begins anew after the answer: its end must not run the rules before.
+            Some(ContentOutcome::WaitName) => inspect_again(stream, Inspection::default()),
         }
     }
 
@@ -85,9 +83,12 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn response_content(&mut self, stream: &mut Stream) -> Result<(), Step> {
         let outcome = self.with_rules(stream, |cx, stream| cx.response_content_rules(stream, true));
         match outcome {
-            Some(ContentOutcome::Pass | ContentOutcome::Wait | ContentOutcome::Upgrade(_)) => {
-                Ok(())
-            }
+            Some(
+                ContentOutcome::Pass
+                | ContentOutcome::Wait
+                | ContentOutcome::WaitName
+                | ContentOutcome::Upgrade(_),
+            ) => Ok(()),
             Some(ContentOutcome::End(end)) => Err(self.end_by_rule(stream, end)),
             Some(ContentOutcome::CloseServer) | None => {
                 self.cut(stream);
@@ -131,7 +132,9 @@ impl<D: Driver> Cx<'_, D> {
             Some(ContentOutcome::CloseServer) => {
                 (tunnel.client_ended, tunnel.server_ended) = (true, true);
             }
-            Some(ContentOutcome::Pass | ContentOutcome::Upgrade(_)) | None => {}
+            // No rule about responses waits for a name.
+            Some(ContentOutcome::Pass | ContentOutcome::WaitName | ContentOutcome::Upgrade(_))
+            | None => {}
         }
         tunnel.inspection = None;
         stream.phase = Phase::Tunnel(tunnel);
@@ -165,4 +168,13 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_all(stream, events);
         stream.go(Phase::SelectServer)
     }
+}
+
+/// The rules of the phase run again.
+fn inspect_again(stream: &mut Stream, inspection: Inspection) -> Step {
+    stream.phase = match stream.phase {
+        Phase::BackendContent(_) => Phase::BackendContent(inspection),
+        _ => Phase::FrontendContent(inspection),
+    };
+    Step::Wait
 }

@@ -192,7 +192,7 @@ impl<D: Driver> Cx<'_, D> {
                     self.core.links.hold(self.io, server, Hold::Rule);
                 }
             }
-            (RuleWait::Pause { .. }, false) | (RuleWait::Handshake { .. }, _) => {}
+            (RuleWait::Pause { .. }, false) | (RuleWait::Handshake { .. } | RuleWait::Name, _) => {}
         }
         Step::Wait
     }

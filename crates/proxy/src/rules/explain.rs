@@ -20,7 +20,7 @@ pub(crate) enum Fate {
     Next,
     /// It was executed, and the rest of its set is skipped.
     Stop,
-    /// It waits for a time, a body or a handshake. The next rule follows then.
+    /// It waits for a time, a body, a handshake or an address. The next rule follows then.
     Waits,
     /// It ends the stream.
     Ends(End),
@@ -38,6 +38,10 @@ impl Cx<'_> {
         let condition = rules[0].condition.as_ref();
         if condition.is_some_and(|condition| !self.eval().holds(stream, condition)) {
             return Fate::Skipped;
+        }
+        // Nothing is asked for an explanation: its stream is in no table, so no answer would find it.
+        if matches!(rules[0].action, HttpAction::Resolve(_)) {
+            return Fate::Waits;
         }
         match self.http_action(stream, rules, set, (rule, None)) {
             Flow::Next => Fate::Next,
@@ -82,11 +86,14 @@ impl Cx<'_> {
         if condition.is_some_and(|condition| !self.eval().holds(stream, condition)) {
             return Fate::Skipped;
         }
+        if matches!(rule.action, TcpAction::Resolve(_)) {
+            return Fate::Waits;
+        }
         let alone = std::slice::from_ref(rule);
         match self.stream_rules(stream, proxy, alone, direction, true) {
             ContentOutcome::End(end) => Fate::Ends(end),
             ContentOutcome::CloseServer => Fate::Closes,
-            ContentOutcome::Wait => Fate::Waits,
+            ContentOutcome::Wait | ContentOutcome::WaitName => Fate::Waits,
             ContentOutcome::Upgrade(_) => Fate::Stop,
             ContentOutcome::Pass => match rule.action {
                 TcpAction::Accept => Fate::Stop,

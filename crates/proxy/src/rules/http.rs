@@ -256,6 +256,13 @@ impl<'a> Cx<'a> {
             }
             HttpAction::Pause(pause) => return self.pause(stream, set, pause, waited),
             HttpAction::WaitForHandshake => return self.wait_for_handshake(stream, waited),
+            HttpAction::Resolve(resolve) => {
+                return if self.resolve(stream, rules[0].place, resolve) {
+                    Flow::Next
+                } else {
+                    Flow::Wait(RuleWait::Name)
+                };
+            }
             // Responses.
             HttpAction::Auth { .. } => {
                 self.decided(stream, b'L', set);

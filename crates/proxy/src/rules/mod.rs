@@ -12,6 +12,7 @@ mod explain;
 mod headers;
 mod http;
 mod limits;
+mod names;
 mod patterns;
 mod rewrite;
 pub(crate) mod status;

@@ -28,6 +28,8 @@ pub(crate) enum ContentOutcome {
     Pass,
     /// More bytes are needed for a decision.
     Wait,
+    /// A rule waits for the address of a name.
+    WaitName,
     /// The stream switches to HTTP.
     Upgrade(Option<Proto>),
     /// The received bytes pass, then the connection to the server closes.
@@ -99,6 +101,7 @@ impl<'a> Cx<'a> {
                 TcpAction::Capture { .. }
                 | TcpAction::SwitchMode(_)
                 | TcpAction::OtelGroup(_)
+                | TcpAction::Resolve(_)
                 | TcpAction::SetRetries(_) => {}
             }
         }
@@ -202,6 +205,11 @@ impl<'a> Cx<'a> {
                         .trace_group(&mut self.scene, stream, group, direction);
                 }
                 TcpAction::SetRetries(amount) => self.set_retries(stream, amount),
+                TcpAction::Resolve(resolve) => {
+                    if !self.resolve(stream, rule.place, resolve) {
+                        return ContentOutcome::WaitName;
+                    }
+                }
                 // The configuration allows it only in `tcp-request connection`.
                 TcpAction::ExpectProxy => {}
             }

@@ -1,6 +1,7 @@
 //! Messages between workers: the ends of waits, requests for idle connections and the connections
 //! themselves, and that a listener may accept again.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -21,7 +22,7 @@ pub(crate) struct IdleConnRequest {
     pub name: Box<[u8]>,
 }
 
-/// A message between workers about idle connections.
+/// A message to a worker: from another one about idle connections, or from the resolvers.
 #[derive(Debug)]
 pub(crate) enum WorkerMessage {
     /// A request for a connection.
@@ -30,6 +31,11 @@ pub(crate) enum WorkerMessage {
     Answer {
         stream: StreamRef,
         connection: Option<Parcel>,
+    },
+    /// The address for which a rule of a stream waits.
+    Name {
+        stream: StreamRef,
+        ip: Option<IpAddr>,
     },
 }
 

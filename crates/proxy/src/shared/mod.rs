@@ -47,7 +47,7 @@ pub(crate) use health::{HealthCounter, Seen};
 pub use killed::Killed;
 pub(crate) use latency::{Measured, Whose};
 pub(crate) use mail::{IdleConnRequest, Received, WorkerMessage};
-pub use names::{NameChange, NoAddress, Resolved, ServiceHost};
+pub use names::{NameChange, NameResolver, NameTicket, NoAddress, Resolved, ServiceHost};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use records::{DeleteError, RenameError};
 pub(crate) use refused::{How, Message};
@@ -77,6 +77,7 @@ pub struct Shared {
     health: health::Health,
     queues: queue::Queues,
     mail: mail::Mail,
+    name_resolver: OnceLock<Arc<dyn NameResolver>>,
     admission: admission::Admission,
     budgets: budget::Budgets,
     switches: switches::Switches,
@@ -126,6 +127,7 @@ impl Shared {
             health: health::Health::new(config),
             queues: queue::Queues::new(servers),
             mail: mail::Mail::new(workers),
+            name_resolver: OnceLock::new(),
             admission: admission::Admission::new(config),
             budgets: budget::Budgets::new(config),
             switches: switches::Switches::new(config),

@@ -3,11 +3,11 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use config::model::ServerAddress;
+use config::model::{Family, ServerAddress};
 use net::{Addr, WorkerId};
 
 use super::health::{Admin, Level, ServerEvent};
-use super::Shared;
+use super::{Shared, StreamRef, WorkerMessage};
 use crate::ids::{ProxyId, ServerId};
 
 /// Why a server has no address any longer.
@@ -26,6 +26,17 @@ pub enum NoAddress {
     /// Any other failure.
     Failed,
 }
+
+/// Answers questions of rules for addresses (`do-resolve`).
+pub trait NameResolver: std::fmt::Debug + Send + Sync {
+    /// Asks a section, by its index, for an address of a name. The answer goes to
+    /// [`Shared::answer_name`] with this ticket, once, from any thread.
+    fn ask(&self, section: usize, name: &str, prefer: Family, ticket: NameTicket);
+}
+
+/// The stream that waits for an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NameTicket(pub(crate) StreamRef);
 
 impl NoAddress {
     /// HAProxy's text for messages.
@@ -168,6 +179,26 @@ impl Shared {
     fn is_unresolved(&self, server: ServerId) -> bool {
         let states = self.health.lock();
         states.of(server).admin.has(Admin::UNRESOLVED)
+    }
+
+    /// Sets the resolver of names in rules, once.
+    pub fn set_name_resolver(&self, resolver: Arc<dyn NameResolver>) {
+        let _ = self.name_resolver.set(resolver);
+    }
+
+    /// The resolver of names in rules.
+    pub(crate) fn name_resolver(&self) -> Option<&Arc<dyn NameResolver>> {
+        self.name_resolver.get()
+    }
+
+    /// Gives a stream the address that it waits for; none if the name has none. Returns the worker
+    /// to wake.
+    #[must_use]
+    pub fn answer_name(&self, ticket: NameTicket, ip: Option<IpAddr>) -> WorkerId {
+        let NameTicket(stream) = ticket;
+        self.mail
+            .post_letter(stream.worker, WorkerMessage::Name { stream, ip });
+        stream.worker
     }
 
     /// `backend/server`

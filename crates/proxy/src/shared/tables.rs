@@ -109,6 +109,13 @@ impl ServerTables {
             .map(|(place, record)| (place, &**record))
     }
 
+    /// The server at a place of the backend at a place of the configuration.
+    #[must_use]
+    pub fn server(&self, backend: usize, server: usize) -> Option<&ServerRecord> {
+        let record = self.backends.get(backend)?.get(server)?;
+        (!record.is_deleted).then_some(&**record)
+    }
+
     /// The places whose servers differ from those of earlier tables, or are reached in another way.
     pub(crate) fn changed_since(&self, before: &ServerTables) -> Vec<ServerId> {
         let mut changed = Vec::new();

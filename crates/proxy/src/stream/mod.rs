@@ -96,6 +96,8 @@ pub(crate) struct Stream {
     /// In mode TCP: whether the received bytes begin with an HTTP request, which `request` then
     /// holds.
     pub sniffed: Sniffed,
+    /// The names that `do-resolve` rules asked for.
+    pub lookups: Vec<Lookup>,
 }
 
 /// The server's end of a stream.
@@ -160,6 +162,24 @@ pub(crate) struct Log {
     pub level: Option<config::model::LogLevel>,
 }
 
+/// A name that a `do-resolve` rule asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lookup {
+    pub rule: sample::RulePlace,
+    pub state: LookupState,
+}
+
+/// The state of a lookup.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LookupState {
+    /// The answer is awaited.
+    Asked,
+    /// The address, or none; the rule has not used it.
+    Answered(Option<std::net::IpAddr>),
+    /// The rule has run.
+    Used,
+}
+
 /// A key of a stick table under which the server is to be stored.
 #[derive(Debug)]
 pub(crate) struct Stick {
@@ -222,6 +242,7 @@ impl Stream {
             challenge: None,
             sticks: Vec::new(),
             sniffed: Sniffed::default(),
+            lookups: Vec::new(),
         }
     }
 
@@ -266,6 +287,7 @@ impl Stream {
             challenge,
             sticks,
             sniffed,
+            lookups,
         } = self;
         *phase = Phase::default();
         (*frontend, *backend) = (ProxyId::default(), ProxyId::default());
@@ -306,6 +328,7 @@ impl Stream {
         *challenge = None;
         sticks.clear();
         *sniffed = Sniffed::default();
+        lookups.clear();
     }
 
     /// A stream that is in no table.

@@ -82,6 +82,8 @@ pub(crate) enum RuleWait {
     Pause { until_ms: u64 },
     /// The end of the client's TLS handshake, at most until this time.
     Handshake { until_ms: u64 },
+    /// The address of a name; the resolver ends the wait.
+    Name,
 }
 
 /// The state of a tunnel: bytes both ways.
@@ -117,6 +119,7 @@ impl RuleWait {
             RuleWait::Body { until_ms }
             | RuleWait::Pause { until_ms }
             | RuleWait::Handshake { until_ms } => until_ms,
+            RuleWait::Name => NEVER_MS,
         }
     }
 }

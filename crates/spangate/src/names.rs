@@ -1,0 +1,211 @@
+//! Names that are resolved while the process runs (manual §5.3): the resolvers' thread, and a thread
+//! that applies its results to servers ([`groups`]).
+
+mod groups;
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use config::model::{self, Config};
+use proxy::{NameResolver, NameTicket, RuntimeConfig, Shared};
+use resolvers::run::{Handle, Runner, SectionView, Setup, SubscriptionEvent};
+use resolvers::{Families, Family, Hold, Name, Nameserver, Section, Transport};
+
+use crate::serve::Inboxes;
+use groups::Groups;
+
+/// The stack size of the thread that applies results, bytes.
+const STACK_BYTES: usize = 1 << 20;
+
+/// What the thread that applies results receives.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A resolution has ended.
+    Event(SubscriptionEvent),
+    /// Servers were added, deleted, moved or renamed.
+    ServersChanged,
+    /// The name of a server may have another address: a check of it timed out.
+    Recheck { backend: usize, server: usize },
+    /// The process ends.
+    Stop,
+}
+
+/// The running threads.
+pub(crate) struct Names {
+    runner: Runner,
+    messages: Sender<Message>,
+    thread: JoinHandle<()>,
+}
+
+/// What the names of a process need.
+pub(crate) struct Parts {
+    pub runtime_config: Arc<RuntimeConfig>,
+    pub shared: Arc<Shared>,
+    pub workers: Inboxes,
+}
+
+/// Whether any name of a configuration is resolved while the process runs.
+pub(crate) fn are_needed(config: &Config) -> bool {
+    let has_servers = |proxy: &model::Proxy| proxy.servers.iter().any(|one| one.resolvers.is_some());
+    config
+        .proxies
+        .iter()
+        .any(|proxy| has_servers(proxy) || proxy.resolves_names())
+}
+
+impl Names {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// A thread cannot be created.
+    pub fn start(parts: Parts) -> io::Result<Names> {
+        let config = &parts.runtime_config.config;
+        let families = families(config);
+        let sections = config.resolvers.iter();
+        let sections = sections.map(|one| section(one, families)).collect();
+        let (messages, received) = channel();
+        let events = messages.clone();
+        let runner = Runner::start(Setup {
+            sections,
+            random: Box::new(crate::sys::random_seed),
+            on_event: Box::new(move |event| {
+                // After the end of the thread, nobody needs it.
+                let _ = events.send(Message::Event(event));
+            }),
+        })?;
+        parts.shared.set_name_resolver(Arc::new(Asker {
+            handle: runner.handle(),
+            shared: Arc::clone(&parts.shared),
+            workers: Mutex::new(parts.workers.clone()),
+        }));
+        let mut groups = Groups::new(parts, runner.handle());
+        let thread = std::thread::Builder::new()
+            .name("names".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(move || {
+                groups.update();
+                for message in received {
+                    match message {
+                        Message::Event(event) => groups.apply(event),
+                        Message::ServersChanged => groups.update(),
+                        Message::Recheck { backend, server } => groups.recheck(backend, server),
+                        Message::Stop => return,
+                    }
+                }
+            })?;
+        Ok(Names {
+            runner,
+            messages,
+            thread,
+        })
+    }
+
+    /// Sends messages to the thread.
+    pub fn messages(&self) -> Sender<Message> {
+        self.messages.clone()
+    }
+
+    /// A look at the resolvers.
+    pub fn view(&self) -> View {
+        View(self.runner.handle())
+    }
+
+    /// Ends both threads.
+    pub fn stop(self) {
+        let _ = self.messages.send(Message::Stop);
+        // The panic hook has already reported a panic of the thread.
+        let _ = self.thread.join();
+        self.runner.stop();
+    }
+}
+
+/// A look at the resolvers.
+#[derive(Clone, Debug)]
+pub(crate) struct View(Handle);
+
+impl View {
+    /// The sections with their counters.
+    pub fn sections(&self) -> Vec<SectionView> {
+        self.0.snapshot()
+    }
+}
+
+/// Asks for the addresses that rules wait for (`do-resolve`).
+struct Asker {
+    handle: Handle,
+    shared: Arc<Shared>,
+    workers: Mutex<Inboxes>,
+}
+
+impl NameResolver for Asker {
+    fn ask(&self, section: usize, name: &str, prefer: model::Family, ticket: NameTicket) {
+        let shared = Arc::clone(&self.shared);
+        let workers = self.workers.lock();
+        let workers = workers.unwrap_or_else(PoisonError::into_inner).clone();
+        let answer = move |ip| {
+            let worker = shared.answer_name(ticket, ip);
+            workers.wake(&[worker]);
+        };
+        match Name::parse(name) {
+            Ok(name) => {
+                self.handle.ask(section, name, family(prefer), answer);
+            }
+            Err(_) => answer(None),
+        }
+    }
+}
+
+impl std::fmt::Debug for Asker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Asker").finish_non_exhaustive()
+    }
+}
+
+fn family(family: model::Family) -> Family {
+    match family {
+        model::Family::V4 => Family::V4,
+        model::Family::V6 => Family::V6,
+    }
+}
+
+fn families(config: &Config) -> Families {
+    let accepted = config.global.dns_families;
+    match (accepted.v4, accepted.v6) {
+        (true, false) => Families::V4,
+        (false, true) => Families::V6,
+        (true, true) | (false, false) => Families::Both,
+    }
+}
+
+fn section(section: &model::Resolvers, families: Families) -> Section {
+    let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+    let nameserver = |nameserver: &model::Nameserver| Nameserver {
+        name: nameserver.name.clone(),
+        address: nameserver.address,
+        transport: if nameserver.is_stream {
+            Transport::Tcp
+        } else {
+            Transport::Udp
+        },
+    };
+    let hold = section.hold;
+    Section {
+        name: section.name.clone(),
+        nameservers: section.nameservers.iter().map(nameserver).collect(),
+        hold: Hold {
+            valid_ms: ms(hold.valid),
+            nx_ms: ms(hold.nx),
+            refused_ms: ms(hold.refused),
+            timeout_ms: ms(hold.timeout),
+            other_ms: ms(hold.other),
+            obsolete_ms: ms(hold.obsolete),
+        },
+        resolve_retries: section.retries,
+        timeout_resolve_ms: ms(section.timeout_resolve),
+        timeout_retry_ms: ms(section.timeout_retry),
+        accepted_payload_bytes: section.payload_bytes_max,
+        families,
+    }
+}
