@@ -2,8 +2,8 @@
 //! resolved again and again while the process runs.
 //!
 //! [`Resolver`] is the state of one section, without I/O, clock and random source: messages and
-//! the time go in, messages to send and events come out. [`assign`] decides which server takes
-//! which address or service.
+//! the time go in, messages to send and events come out. [`run`] owns all sections' resolvers on
+//! one thread, with their sockets. [`assign`] decides which server takes which address or service.
 //!
 //! What DNS servers send is bounded by the limits below. An answer counts only if its id, its
 //! question and its source match a query that is under way; records of other names are ignored.
@@ -24,6 +24,7 @@ mod message;
 mod name;
 mod records;
 mod resolver;
+pub mod run;
 
 #[cfg(test)]
 mod scripted;
