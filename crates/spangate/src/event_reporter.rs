@@ -1,11 +1,13 @@
 //! Reports changes of servers: to the logs of their backends, to standard error, to workers and to
 //! checks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use net::logs::{Dropped, LogSink};
 use proxy::{Killed, Level, LogTargetId, Order, RuntimeConfig, ServerEvent, ServerEventSink};
 
+use crate::names;
 use crate::serve::Inboxes;
 
 /// See the module.
@@ -16,6 +18,8 @@ pub(crate) struct EventReporter {
     pub dropped: Arc<Dropped>,
     pub workers: Inboxes,
     pub bells: Arc<health::Bells>,
+    /// The thread that applies resolved names, where there is one.
+    pub names: OnceLock<Sender<names::Message>>,
 }
 
 impl EventReporter {
@@ -25,6 +29,13 @@ impl EventReporter {
         let now = net::sys::now();
         let messages = proxy::event_of_process(&self.runtime_config, severity, now, text);
         self.log(messages);
+    }
+
+    fn tell_names(&self, message: names::Message) {
+        if let Some(names) = self.names.get() {
+            // After the end of the thread, nobody needs it.
+            let _ = names.send(message);
+        }
     }
 
     fn log(&self, messages: Vec<(LogTargetId, Vec<u8>)>) {
@@ -67,6 +78,11 @@ impl ServerEventSink for EventReporter {
 
     fn servers_changed(&self) {
         self.bells.ring_all();
+        self.tell_names(names::Message::ServersChanged);
+    }
+
+    fn resolve_again(&self, backend: usize, server: usize) {
+        self.tell_names(names::Message::Recheck { backend, server });
     }
 
     fn reschedule(&self, backend: usize, server: usize) {

@@ -20,6 +20,7 @@ mod handover;
 mod load;
 mod logs;
 mod master;
+mod names;
 mod pace;
 #[cfg(feature = "export")]
 mod pages;

@@ -4,7 +4,7 @@
 mod groups;
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
@@ -48,7 +48,8 @@ pub(crate) struct Parts {
 
 /// Whether any name of a configuration is resolved while the process runs.
 pub(crate) fn are_needed(config: &Config) -> bool {
-    let has_servers = |proxy: &model::Proxy| proxy.servers.iter().any(|one| one.resolvers.is_some());
+    let has_servers =
+        |proxy: &model::Proxy| proxy.servers.iter().any(|one| one.resolvers.is_some());
     config
         .proxies
         .iter()
@@ -78,7 +79,7 @@ impl Names {
         parts.shared.set_name_resolver(Arc::new(Asker {
             handle: runner.handle(),
             shared: Arc::clone(&parts.shared),
-            workers: Mutex::new(parts.workers.clone()),
+            workers: parts.workers.clone(),
         }));
         let mut groups = Groups::new(parts, runner.handle());
         let thread = std::thread::Builder::new()
@@ -136,14 +137,13 @@ impl View {
 struct Asker {
     handle: Handle,
     shared: Arc<Shared>,
-    workers: Mutex<Inboxes>,
+    workers: Inboxes,
 }
 
 impl NameResolver for Asker {
     fn ask(&self, section: usize, name: &str, prefer: model::Family, ticket: NameTicket) {
         let shared = Arc::clone(&self.shared);
-        let workers = self.workers.lock();
-        let workers = workers.unwrap_or_else(PoisonError::into_inner).clone();
+        let workers = self.workers.clone();
         let answer = move |ip| {
             let worker = shared.answer_name(ticket, ip);
             workers.wake(&[worker]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::model::Config;
@@ -16,6 +16,7 @@ use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
 use crate::master::tell as tell_master;
+use crate::names::{self, Names};
 use crate::pages::{Pages, Served};
 use crate::serve::{Listening, Workers};
 use crate::server_state::States;
@@ -175,13 +176,17 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         dropped: workers.dropped_logs(),
         workers: workers.inboxes().clone(),
         bells: Arc::clone(&bells),
+        names: OnceLock::new(),
     });
     workers.shared().set_event_sink(Arc::clone(&crier) as _);
+    let names = start_names(&workers, &crier)
+        .map_err(|error| format!("Cannot start the resolvers : {error}."))?;
     let checks = start_checks(&workers, &crier, &ocsp).map_err(failed)?;
     let subjects = Arc::new(cli::Subjects {
         runtime_config: Arc::clone(&runtime_config),
         exports: exports.clone(),
         collectors: collectors.views(),
+        names: names.as_ref().map(Names::view),
         workers: workers.inboxes().clone(),
         shared: workers.shared(),
         exposed: Arc::clone(&exposed),
@@ -246,6 +251,9 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         ..
     } = serving;
     workers.finish();
+    if let Some(names) = names {
+        names.stop();
+    }
     if let Some(exports) = exports {
         exports.finish();
     }
@@ -460,6 +468,20 @@ impl Serving {
             self.pages = None;
         }
     }
+}
+
+/// Starts to resolve names, where the configuration has some.
+fn start_names(workers: &Workers, crier: &EventReporter) -> std::io::Result<Option<Names>> {
+    if !names::are_needed(&crier.runtime_config.config) {
+        return Ok(None);
+    }
+    let names = Names::start(names::Parts {
+        runtime_config: Arc::clone(&crier.runtime_config),
+        shared: workers.shared(),
+        workers: workers.inboxes().clone(),
+    })?;
+    let _ = crier.names.set(names.messages());
+    Ok(Some(names))
 }
 
 /// Starts the health checks of servers and the updates of certificate status.

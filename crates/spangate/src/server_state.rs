@@ -241,7 +241,8 @@ fn takes_last(line: &Line, server: &Server) -> bool {
 
 /// The name that a user gave the server, if it still may have one.
 fn renamed<'l>(line: &'l Line, server: &Server) -> Option<&'l str> {
-    let may_have = line.admin & RENAMED != 0 && server.resolvers.is_some();
+    let is_service = line.service.is_some();
+    let may_have = line.admin & RENAMED != 0 && server.resolvers.is_some() && !is_service;
     line.fqdn.as_deref().filter(|_| may_have)
 }
 

@@ -2,8 +2,8 @@
 
 use super::{
     BackendCheck, Balance, Bind, CaptureCookie, Cookie, EmailAlert, HashAffinity, HashType,
-    HttpAction, HttpRule, LogTarget, PersistRule, Reply, RetryBudget, RetryOn, Server, Source, StickRule,
-    TcpAction, TcpRule, UseServer,
+    HttpAction, HttpRule, LogTarget, PersistRule, Reply, RetryBudget, RetryOn, Server, Source,
+    StickRule, TcpAction, TcpRule, UseServer,
 };
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::model::{TcpAction, TcpRule};
+use config::model::{HttpAction, TcpAction, TcpRule};
 use telemetry::program::Direction;
 
 use super::http::Flow;

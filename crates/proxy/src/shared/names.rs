@@ -102,7 +102,8 @@ impl Shared {
         let was = record.address.clone();
         let host = found.service.map(|service| Arc::from(service.name));
         let is_moved = was != address;
-        if is_moved || record.service_host != host {
+        let has_new_host = record.service_host != host;
+        if is_moved || has_new_host {
             let mut record = record.moved(address.clone());
             record.service_host = host;
             change.put(id, record);
@@ -118,6 +119,9 @@ impl Shared {
             self.tell_of_name(id, format!("{title}: {change} by '{}'.", found.by));
         }
         let woken = self.change_states(|states| {
+            if let Some(service) = found.service.filter(|_| has_new_host) {
+                states.set_host(id, service.name);
+            }
             states.clear_admin(id, Admin::UNRESOLVED);
             states.touch(id);
         });
@@ -171,7 +175,7 @@ impl Shared {
         let record = record.edited(|line| line.fqdn = Some(name.to_owned()));
         change.put(id, record);
         drop(change);
-        self.change_states(|states| states.mark_renamed(id));
+        self.change_states(|states| states.set_host(id, name));
         self.tell_of_servers();
         NameChange::Changed
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use config::model::CheckResult;
+use config::model::{CheckResult, CheckStatus};
 use net::WorkerId;
 
 use super::health::{
@@ -151,6 +151,11 @@ impl Shared {
         let id = ServerId::at(ProxyId::at(backend), server);
         if outcome.status.result() >= CheckResult::Passed {
             self.servers.forget_errors(id);
+        }
+        if outcome.status == CheckStatus::Layer4Timeout
+            && let Some(event_sink) = self.health.event_sink()
+        {
+            event_sink.resolve_again(backend, server);
         }
         self.change_states(|states| states.checked(id, checker, outcome))
     }

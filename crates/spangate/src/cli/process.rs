@@ -21,7 +21,7 @@ pub(super) const COMMANDS: &[Command] = &[
     command("show pools", "", Level::Operator, "show the memory of the process", pools),
     command("set profiling", "<what> {auto|on|off}", Level::Admin, "does not apply here", set_profiling),
     command("show profiling", "[<what>]", Level::Operator, "show what is profiled (nothing)", |_| Reply::Dump(PROFILING.to_owned())),
-    command("show resolvers", "[id]", Level::User, "show the resolvers (there are none)", resolvers),
+    command("show resolvers", "[id]", Level::User, "show the counters of resolvers sections and their name servers", resolvers),
     command("show startup-logs", "", Level::User, "show the messages of the start", |_| Reply::Dump(crate::startup::messages())),
     command("show tasks", "", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks; see 'show sess' and 'show threads'")),
     command("show threads", "", Level::Operator, "show the threads and their CPU time", threads),
@@ -155,9 +155,32 @@ fn peers(asked: &Asked<'_>) -> Reply {
 }
 
 fn resolvers(asked: &Asked<'_>) -> Reply {
-    match asked.rest {
-        [] => Reply::Done,
-        _ => Reply::Refused("Can't find that resolvers section\n".to_owned()),
+    let config = &asked.subjects.runtime_config.config;
+    let wanted = asked.rest.first().copied().filter(|name| !name.is_empty());
+    if config.resolvers.is_empty() && wanted.is_none() {
+        return Reply::Dump("No resolvers found\n".to_owned());
+    }
+    let found = config.resolvers.iter().enumerate();
+    let found = found.filter(|(_, section)| wanted.is_none_or(|name| section.name == name));
+    let counters = asked.subjects.names.as_ref().map(|names| names.sections());
+    let counters = counters.unwrap_or_default();
+    let mut out = String::new();
+    for (index, section) in found {
+        let _ = writeln!(out, "Resolvers section {}", section.name);
+        for (place, nameserver) in section.nameservers.iter().enumerate() {
+            let _ = writeln!(out, " nameserver {}:", nameserver.name);
+            let view = counters
+                .get(index)
+                .and_then(|view| view.nameservers.get(place));
+            let counters = view.map(|view| view.counters).unwrap_or_default();
+            for (name, value) in counters.columns() {
+                let _ = writeln!(out, "  {:<13}{value}", format!("{name}:"));
+            }
+        }
+    }
+    match (wanted, out.is_empty()) {
+        (Some(_), true) => Reply::Refused("Can't find that resolvers section\n".to_owned()),
+        (_, _) => Reply::Dump(out),
     }
 }
 

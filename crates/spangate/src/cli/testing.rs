@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use config::model::Config;
@@ -28,6 +28,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         dropped: Arc::default(),
         workers: Inboxes::default(),
         bells: Arc::default(),
+        names: OnceLock::new(),
     };
     Arc::new(Subjects {
         crier: Arc::new(crier),
@@ -36,6 +37,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         runtime_config,
         exports: None,
         collectors: Vec::new(),
+        names: None,
         workers: Inboxes::default(),
         exposed: Arc::default(),
         frontends: Arc::default(),

@@ -126,7 +126,7 @@ impl Groups {
                 let by = nameserver.and_then(|place| self.title(key.section, place));
                 self.assign(&key, by.as_deref().unwrap_or(BY_CACHE), nameserver);
             }
-            Outcome::Held(_) => {}
+            Outcome::Held(_) | Outcome::Rejected => {}
             Outcome::Lost(status) => self.lose(&key, status),
             // Subscriptions have no such outcome.
             Outcome::Address(_) | Outcome::NoAddress => {}
@@ -173,7 +173,9 @@ impl Groups {
     }
 
     fn join(&mut self, key: Key, servers: Vec<usize>, tables: &ServerTables) {
-        let first = servers.first().and_then(|place| tables.server(key.backend, *place));
+        let first = servers
+            .first()
+            .and_then(|place| tables.server(key.backend, *place));
         let question = if key.name.is_service() {
             Question::Service
         } else {
@@ -181,7 +183,9 @@ impl Groups {
                 prefer: first.map_or(Family::V6, |record| preference(record).prefer),
             }
         };
-        let subscription = self.handle.subscribe(key.section, key.name.clone(), question);
+        let subscription = self
+            .handle
+            .subscribe(key.section, key.name.clone(), question);
         self.by_subscription.insert(subscription, key.clone());
         let group = Group {
             subscription,

@@ -131,7 +131,15 @@ pub(super) fn leaves_maintenance(
     } else {
         "leaving maintenance"
     };
-    format!("{} is {state}/{drain} ({how})", title(states, id))
+    let resolves = before.has(Admin::UNRESOLVED) && !before.has(Admin::FORCED_MAINTENANCE);
+    let host = if resolves { host(server) } else { String::new() };
+    format!("{}{host} is {state}/{drain} ({how})", title(states, id))
+}
+
+/// The host of a server whose name is resolved, in parentheses.
+fn host(server: &ServerHealth) -> String {
+    let host = server.host.as_ref();
+    host.map_or_else(String::new, |host| format!(" ('{host}')"))
 }
 
 /// One of several reasons for maintenance ends; none where there is no message for that.
@@ -147,6 +155,7 @@ pub(super) fn remains_in_maintenance(
         text.push_str(" is leaving forced maintenance but remains in maintenance");
         append_via(&mut text, states, id);
     } else if gone(Admin::UNRESOLVED) {
+        text.push_str(&host(states.of(id)));
         text.push_str(" resolves again but remains in maintenance");
         append_via(&mut text, states, id);
     } else if gone(Admin::INHERITED_MAINTENANCE) {

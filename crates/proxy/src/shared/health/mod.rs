@@ -44,6 +44,8 @@ pub trait ServerEventSink: Send + Sync {
     fn end_streams(&self, which: Killed);
     /// Servers were added, deleted or moved: other checks may have to run.
     fn servers_changed(&self);
+    /// The name of a server may have another address: a connection of a check timed out.
+    fn resolve_again(&self, backend: usize, server: usize);
     /// The time of the next check of a server has changed.
     fn reschedule(&self, backend: usize, server: usize);
 }

@@ -160,6 +160,8 @@ pub(crate) struct Message {
 #[derive(Debug)]
 pub(crate) struct ServerHealth {
     pub name: String,
+    /// The name of its host, where that is resolved.
+    pub host: Option<String>,
     pub is_backup: bool,
     pub state: OpState,
     pub admin: Admin,
@@ -205,6 +207,7 @@ impl ServerHealth {
         }
         let mut server = ServerHealth {
             name: line.name.clone(),
+            host: line.fqdn.clone(),
             is_backup: line.backup,
             state: OpState::Running,
             admin: Admin::default(),
@@ -234,7 +237,8 @@ impl ServerHealth {
         }
         if server.admin.has(Admin::MAINTENANCE) {
             server.state = OpState::Stopped;
-            server.check.is_paused = true;
+            // As in HAProxy, nothing is paused where there is nothing to pause.
+            server.check.is_paused = line.disabled || server.check.is_configured;
             server.check.health = 0;
         } else {
             server.set_initial()
@@ -877,9 +881,11 @@ impl States {
         });
     }
 
-    /// A user gave the server another name to resolve.
-    pub fn mark_renamed(&mut self, id: ServerId) {
+    /// The name of the server's host is not the one of the configuration: a user changed it, or a
+    /// service has it.
+    pub fn set_host(&mut self, id: ServerId, host: &str) {
         let server = self.of_mut(id);
+        server.host = Some(host.to_owned());
         server.admin = server.admin.with(Admin::RENAMED);
     }
 
