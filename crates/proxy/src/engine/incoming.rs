@@ -709,7 +709,7 @@ impl<D: Driver> Turn<'_, D> {
         let id = user.stream;
         self.with_stream(id, |cx, stream| {
             stream.txn.bytes_from_server += used as u64;
-            stream.activity.server.sent_ms = cx.now().ms();
+            stream.activity.server.restart();
             if !matches!(stream.phase, Phase::ResponseHead) {
                 // The request was not sent yet, or was already answered.
                 return cx.server_lost(stream, net::Close::Reset, true);
@@ -757,7 +757,7 @@ fn take_upload<D: Driver>(
     let counts = stream.txn.is_http || matches!(stream.phase, Phase::Tunnel(_));
     let used = cx.upload(stream, bytes);
     if used > 0 {
-        stream.activity.client.sent_ms = cx.now().ms();
+        stream.activity.client.restart();
     }
     if counts {
         stream.txn.bytes_in += (used + framing) as u64;
@@ -775,7 +775,7 @@ fn take_download<D: Driver>(
 ) -> usize {
     let used = cx.download(stream, bytes);
     if used > 0 {
-        stream.activity.server.sent_ms = cx.now().ms();
+        stream.activity.server.restart();
     }
     stream.txn.bytes_from_server += (used + framing) as u64;
     cx.count_flow(stream);

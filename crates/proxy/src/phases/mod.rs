@@ -249,14 +249,11 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- deadlines
 
-    /// A stream stops running: sets its timer to its first deadline. A deadline that has passed
-    /// already is handled in the next millisecond, so that no stream can keep the worker busy.
+    /// A stream stops running: sets its timer to its first deadline.
     #[inline]
     pub fn set_timer(&mut self, stream: &mut Stream) {
-        let now_ms = self.now().ms();
-        let first_ms = stream.stopped(self.runtime_config, now_ms);
-        let timers = &mut self.core.timers;
-        timers.set(stream.timer, first_ms.max(now_ms + 1));
+        let first_ms = stream.stopped(self.runtime_config, self.now().ms());
+        self.core.timers.set(stream.timer, first_ms);
     }
 
     /// Sets the deadline of a connection without a stream.
