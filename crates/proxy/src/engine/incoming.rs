@@ -10,8 +10,7 @@ use net::{Driver, Took};
 use super::Turn;
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId};
 use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
-use crate::phases::{Core, Cx, request_read_rules, response_read_rules};
-use crate::runtime_config::deadline;
+use crate::phases::{ConnWait, Core, Cx, request_read_rules, response_read_rules};
 use crate::shared::FrontCount;
 use crate::stream::{Phase, Stream};
 
@@ -648,12 +647,8 @@ impl<D: Driver> Turn<'_, D> {
         if client.request_began.is_none() {
             client.request_began = Some(now);
             if client.streams > 0 {
-                let timeout_ms = self
-                    .cx
-                    .runtime_config
-                    .timeouts(client.frontend())
-                    .http_request;
-                self.cx.set_link_deadline(link, deadline(now, timeout_ms));
+                let wait = ConnWait::Request(client.frontend());
+                self.cx.wait_on(link, wait);
             }
         }
     }
