@@ -8,8 +8,8 @@ use sample::{ConnError, LogOrigin, Session};
 use super::Turn;
 use crate::ids::{BindId, ConnId};
 use crate::link::{Client, Linger, Stage};
+use crate::phases::ConnWait;
 use crate::rules::Verdict;
-use crate::runtime_config::deadline;
 use crate::shared::{Count, FrontCount, Pace, RateLimit};
 use crate::stream::{Inspection, Phase};
 
@@ -206,8 +206,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         match self.cx.core.links.client(link).map(|client| client.stage) {
             Some(Stage::ProxyHeader) => {
-                let timeout_ms = self.cx.runtime_config.timeouts(frontend).client_hs;
-                self.cx.set_link_deadline(link, deadline(now, timeout_ms));
+                self.cx.wait_on(link, ConnWait::Handshake(frontend));
             }
             Some(_) => self.begin_client_handshake(link),
             None => {}
@@ -255,13 +254,11 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.mark(Pace::Sessions(frontend));
         self.cx.mark(Pace::ProcessSessions);
         self.cx.tell_bind(bind, FrontCount::Sessions);
-        let timeouts = self.cx.runtime_config.timeouts(frontend);
         if self.cx.runtime_config.is_http(frontend) && self.speaks_h2(link) {
             return self.client_becomes_h2(link);
         }
         if self.cx.runtime_config.is_http(frontend) {
-            let at_ms = deadline(now, timeouts.http_request);
-            return self.cx.set_link_deadline(link, at_ms);
+            return self.cx.wait_on(link, ConnWait::Request(frontend));
         }
         let id = self.begin_stream(link.only_exchange());
         self.with_stream(id, |cx, stream| {

@@ -5,7 +5,7 @@ use net::{Close, Driver};
 use super::Turn;
 use crate::ids::{ConnId, ExchangeId};
 use crate::link::{IdleDue, Linger, Reset};
-use crate::runtime_config::deadline;
+use crate::phases::ConnWait;
 use crate::shared::FrontCount;
 use crate::stream::Phase;
 
@@ -118,14 +118,13 @@ impl<D: Driver> Turn<'_, D> {
     /// A client without exchanges is alive: restarts its inactivity timeout where no timeout for
     /// requests is set.
     pub(super) fn client_is_alive(&mut self, link: ConnId) {
-        let now = self.cx.now();
         let Some(client) = self.cx.core.links.client(link) else {
             return;
         };
         let timeouts = &self.cx.runtime_config.proxy(client.frontend()).timeout;
         let of_requests = timeouts.http_request.or(timeouts.http_keep_alive);
-        if let (Some(silence), None) = (timeouts.client, of_requests) {
-            let ends_ms = deadline(now, silence.as_millis() as u64);
+        if of_requests.is_none() {
+            let ends_ms = self.cx.wait_ends_ms(ConnWait::Activity(client.frontend()));
             self.cx.core.links.set_idle_end(link, ends_ms);
         }
     }

@@ -10,8 +10,7 @@ use net::{Driver, Took};
 use super::Turn;
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId};
 use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
-use crate::phases::{Core, Cx, request_read_rules, response_read_rules};
-use crate::runtime_config::deadline;
+use crate::phases::{ConnWait, Core, Cx, request_read_rules, response_read_rules};
 use crate::shared::FrontCount;
 use crate::stream::{Phase, Stream};
 
@@ -648,12 +647,8 @@ impl<D: Driver> Turn<'_, D> {
         if client.request_began.is_none() {
             client.request_began = Some(now);
             if client.streams > 0 {
-                let timeout_ms = self
-                    .cx
-                    .runtime_config
-                    .timeouts(client.frontend())
-                    .http_request;
-                self.cx.set_link_deadline(link, deadline(now, timeout_ms));
+                let wait = ConnWait::Request(client.frontend());
+                self.cx.wait_on(link, wait);
             }
         }
     }
@@ -709,7 +704,7 @@ impl<D: Driver> Turn<'_, D> {
         let id = user.stream;
         self.with_stream(id, |cx, stream| {
             stream.txn.bytes_from_server += used as u64;
-            stream.activity.server.sent_ms = cx.now().ms();
+            stream.activity.server.restart();
             if !matches!(stream.phase, Phase::ResponseHead) {
                 // The request was not sent yet, or was already answered.
                 return cx.server_lost(stream, net::Close::Reset, true);
@@ -757,7 +752,7 @@ fn take_upload<D: Driver>(
     let counts = stream.txn.is_http || matches!(stream.phase, Phase::Tunnel(_));
     let used = cx.upload(stream, bytes);
     if used > 0 {
-        stream.activity.client.sent_ms = cx.now().ms();
+        stream.activity.client.restart();
     }
     if counts {
         stream.txn.bytes_in += (used + framing) as u64;
@@ -775,7 +770,7 @@ fn take_download<D: Driver>(
 ) -> usize {
     let used = cx.download(stream, bytes);
     if used > 0 {
-        stream.activity.server.sent_ms = cx.now().ms();
+        stream.activity.server.restart();
     }
     stream.txn.bytes_from_server += (used + framing) as u64;
     cx.count_flow(stream);

@@ -396,6 +396,7 @@ impl<D: Driver> Turn<'_, D> {
             if let Some(id) = work.streams.pop_front() {
                 self.with_stream(id, |cx, stream| cx.run(stream));
             } else if let Some(link) = work.links.pop_front() {
+                self.stream_stops();
                 self.state.at_work = AtWork {
                     link: Some(link),
                     ..AtWork::default()
@@ -407,12 +408,16 @@ impl<D: Driver> Turn<'_, D> {
                 break;
             }
         }
+        self.stream_stops();
         self.state.at_work = AtWork::default();
     }
 
     /// Runs work on a stream, if it exists.
     #[inline]
     fn with_stream(&mut self, id: StreamId, work: impl FnOnce(&mut Cx<'_, D>, &mut Stream)) {
+        if self.state.at_work.stream != Some(id) {
+            self.stream_stops();
+        }
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
@@ -421,13 +426,23 @@ impl<D: Driver> Turn<'_, D> {
         work(&mut self.cx, stream);
         if matches!(stream.phase, Phase::Done) {
             self.streams.end(id, &mut self.cx.core.timers);
-        } else {
+        }
+    }
+
+    /// The stream at work, if there is one, stops running: another one runs, or the work is done.
+    /// Sets its timer.
+    #[inline]
+    fn stream_stops(&mut self) {
+        if let Some(id) = self.state.at_work.stream.take()
+            && let Some(stream) = self.streams.get_mut(id)
+        {
             self.cx.set_timer(stream);
         }
     }
 
     /// Begins a stream on a client's connection, without running it.
     fn begin_stream(&mut self, exchange: ExchangeId) -> StreamId {
+        self.stream_stops();
         let number = self.next_number();
         let stream = self.streams.begin(&mut self.cx.core.timers);
         let at_work = &mut self.state.at_work;

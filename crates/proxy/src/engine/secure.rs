@@ -13,7 +13,7 @@ use super::Turn;
 use super::incoming::Fed;
 use crate::ids::ConnId;
 use crate::link::{Hold, Link, Opened, Role, Secure, Stage};
-use crate::runtime_config::deadline;
+use crate::phases::ConnWait;
 use crate::shared::Pace;
 
 impl<D: Driver> Turn<'_, D> {
@@ -29,9 +29,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         // Counted before the handshake, so that failed handshakes count too.
         self.cx.mark(Pace::TlsClients);
-        let timeout_ms = self.cx.runtime_config.timeouts(bind.frontend).client_hs;
-        let now = self.cx.now();
-        self.cx.set_link_deadline(link, deadline(now, timeout_ms));
+        self.cx.wait_on(link, ConnWait::Handshake(bind.frontend));
         self.set_stage(link, Stage::Handshake);
         let keeps_hello = self.cx.runtime_config.config.global.tls.capture_bytes > 0;
         let session = if acceptors.depends_on_hello() || keeps_hello {

@@ -10,7 +10,7 @@ use super::Turn;
 use super::incoming::Feed;
 use crate::ids::ConnId;
 use crate::link::Role;
-use crate::runtime_config::deadline;
+use crate::phases::ConnWait;
 use crate::shared::FrontCount;
 
 impl<D: Driver> Turn<'_, D> {
@@ -56,9 +56,7 @@ impl<D: Driver> Turn<'_, D> {
             self.cx.take_no_more_exchanges(link);
         }
         // The connection may wait as long for its first request as one of HTTP/1.
-        let timeout_ms = self.cx.runtime_config.timeouts(bind.frontend).http_request;
-        let at_ms = deadline(self.cx.now(), timeout_ms);
-        self.cx.set_idle_deadline(link, at_ms);
+        self.cx.wait_idle_on(link, ConnWait::Request(bind.frontend));
     }
 
     /// Switches a client's connection, which is before a message, to HTTP/2 if its bytes begin with

@@ -102,7 +102,7 @@ impl<D: Driver> Cx<'_, D> {
             stream.txn.bytes_to_server += wire as u64;
             self.trace(stream, Event::HttpEndRequest);
             // The server has its full timeout for the response.
-            stream.activity.server.restart(self.now().ms());
+            stream.activity.server.restart();
         }
         if stream.down.done && matches!(stream.phase, Phase::Transfer) {
             self.run(stream);

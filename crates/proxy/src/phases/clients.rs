@@ -2,16 +2,10 @@
 
 use net::Driver;
 
-use super::Cx;
-use crate::ids::{ConnId, ProxyId};
+use super::{ConnWait, Cx};
+use crate::ids::ConnId;
 use crate::link::{After, Hold, Linger, Role, Stage};
 use crate::runtime_config::deadline;
-
-/// How long a client's connection is read and discarded after the proxy has ended it, milliseconds.
-pub(crate) const LINGER_MS: u64 = 1000;
-/// How long a client's connection stays open after its last use while draining, so that a request
-/// which is already on its way is answered instead of reset.
-pub(crate) const DRAIN_IDLE_MS: u64 = 1000;
 
 impl<D: Driver> Cx<'_, D> {
     /// A stream has released its client's connection.
@@ -51,18 +45,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Sets the deadline for the client's next bytes.
     pub fn wait_for_client(&mut self, link: ConnId) {
         if let Some(client) = self.core.links.client(link) {
-            let timeout_ms = self.runtime_config.timeouts(client.frontend()).client;
-            self.set_idle_deadline(link, deadline(self.now(), timeout_ms));
-        }
-    }
-
-    /// How long a client may wait with its next request, milliseconds.
-    pub(super) fn next_request_ms(&self, frontend: ProxyId) -> u64 {
-        let wait_ms = self.runtime_config.timeouts(frontend).http_keep_alive;
-        if self.is_stopping() {
-            wait_ms.min(DRAIN_IDLE_MS)
-        } else {
-            wait_ms
+            self.wait_idle_on(link, ConnWait::Activity(client.frontend()));
         }
     }
 
@@ -78,8 +61,8 @@ impl<D: Driver> Cx<'_, D> {
         let Role::Client(client) = &entry.role else {
             return;
         };
-        let wait_ms = self.next_request_ms(client.frontend());
-        self.core.timers.set(timer, deadline(self.now(), wait_ms));
+        let ends_ms = self.wait_ends_ms(ConnWait::NextRequest(client.frontend()));
+        self.core.timers.set(timer, ends_ms);
         self.core.links.release_all(self.io, link);
         if more {
             self.core.work.links.push_back(link.into());
@@ -117,7 +100,8 @@ impl<D: Driver> Cx<'_, D> {
         // A client that has not sent a request yet keeps its full timeout.
         let has_asked = client.stage == Stage::Ready && client.streams > 0;
         if between && has_asked && !options.idle_close_on_response {
-            let idle_end_ms = client.idle_since.ms() + DRAIN_IDLE_MS;
+            let wait_ms = self.wait_ms(ConnWait::NextRequest(client.frontend()));
+            let idle_end_ms = deadline(client.idle_since, wait_ms);
             if idle_end_ms <= now.ms() {
                 self.close_client(link);
             } else {
@@ -129,7 +113,6 @@ impl<D: Driver> Cx<'_, D> {
     /// Closes a client's connection once its last bytes have been sent, and once its input was
     /// discarded for as long as `linger` says or until it acknowledges our FIN.
     pub fn finish_client(&mut self, link: ConnId, linger: Linger) {
-        let now = self.now();
         self.core.links.set_stream(link.only_exchange(), None);
         let Some(entry) = self.core.links.get_mut(link) else {
             return;
@@ -144,13 +127,13 @@ impl<D: Driver> Cx<'_, D> {
         };
         client.linger = linger;
         client.stage = Stage::Closing;
-        let client_ms = self.runtime_config.timeouts(client.frontend()).client;
-        let wait_ms = match linger {
-            _ if blocked => client_ms,
-            Linger::No | Linger::Briefly => LINGER_MS,
-            Linger::WhileItSends => client_ms,
+        let active = ConnWait::Activity(client.frontend());
+        let wait = match linger {
+            _ if blocked => active,
+            Linger::No | Linger::Briefly => ConnWait::End,
+            Linger::WhileItSends => active,
         };
-        self.set_link_deadline(link, deadline(now, wait_ms));
+        self.wait_on(link, wait);
         self.core.links.send_fin(self.io, link);
         self.core.links.release_all(self.io, link);
     }
@@ -165,7 +148,6 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The kernel took bytes for a client's connection that has no stream.
     pub fn client_moved_on_alone(&mut self, link: ConnId, blocked: bool) {
-        let now = self.now();
         let Some(entry) = self.core.links.get(link) else {
             return;
         };
@@ -185,7 +167,7 @@ impl<D: Driver> Cx<'_, D> {
             };
         }
         match client.linger {
-            Linger::Briefly if !eof => self.set_link_deadline(link, deadline(now, LINGER_MS)),
+            Linger::Briefly if !eof => self.wait_on(link, ConnWait::End),
             Linger::WhileItSends if !eof => self.wait_for_client(link),
             _ => self.close_client(link),
         }

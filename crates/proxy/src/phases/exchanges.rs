@@ -2,11 +2,9 @@
 
 use net::Driver;
 
-use super::clients::LINGER_MS;
-use super::{Cause, Cx};
+use super::{Cause, ConnWait, Cx};
 use crate::ids::{ConnId, ExchangeId};
 use crate::link::{Hold, Linger};
-use crate::runtime_config::deadline;
 use crate::stream::{Phase, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
@@ -24,7 +22,7 @@ impl<D: Driver> Cx<'_, D> {
     pub fn await_rest(&mut self, exchange: ExchangeId) {
         match self.core.links.own_connection(exchange) {
             Some(conn) => self.wait_for_client(conn),
-            None => self.set_link_deadline(exchange, deadline(self.now(), LINGER_MS)),
+            None => self.wait_on(exchange, ConnWait::End),
         }
     }
 
@@ -75,30 +73,23 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(client) = self.core.links.client_mut(link) {
             client.idle_since = now;
             let frontend = client.frontend();
-            let wait_ms = self.next_request_ms(frontend);
-            return self.set_idle_deadline(link, deadline(now, wait_ms));
+            return self.wait_idle_on(link, ConnWait::NextRequest(frontend));
         }
         let Some(server) = self.core.links.server(link) else {
             return;
         };
-        let is_kept = server.shared_place.is_some();
-        match is_kept.then(|| self.keep_idle_until(link)).flatten() {
-            Some(at_ms) => self.set_idle_deadline(link, at_ms),
-            None => self.end_connection(link),
+        let (id, is_shared) = (server.server, server.shared_place.is_some());
+        if is_shared && self.keep_idle_of(link, id) {
+            self.wait_idle_on(link, ConnWait::Reuse(id))
+        } else {
+            self.end_connection(link)
         }
-    }
-
-    /// Sets when a connection without exchanges ends. Its mux may have work to do before.
-    pub fn set_idle_deadline(&mut self, link: ConnId, ends_ms: u64) {
-        let now_ms = self.now().ms();
-        let at_ms = self.core.links.begin_idle(link, now_ms, ends_ms);
-        self.set_link_deadline(link, at_ms);
     }
 
     /// Ends a connection without exchanges, and tells the peer first.
     pub fn end_connection(&mut self, link: ConnId) {
         // Ends the connection if the following steps do not complete.
-        self.set_idle_deadline(link, deadline(self.now(), LINGER_MS));
+        self.wait_idle_on(link, ConnWait::End);
         let links = &mut self.core.links;
         links.send_goaway(self.io, link);
         if links.is_client(link) {

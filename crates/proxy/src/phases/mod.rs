@@ -33,6 +33,7 @@ mod statistics;
 mod tables;
 mod take_over;
 mod tunnel;
+mod waits;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -56,6 +57,7 @@ pub(crate) use fault::Cause;
 pub(crate) use request::{is_monitored, request_read_rules};
 pub(crate) use response::response_read_rules;
 pub(crate) use statistics::is_for_page;
+pub(crate) use waits::ConnWait;
 
 /// The state of one worker, except its streams.
 #[derive(Debug)]
@@ -249,22 +251,11 @@ impl<D: Driver> Cx<'_, D> {
 
     // ---- deadlines
 
-    /// A stream stops running: sets its timer to its first deadline. A deadline that has passed
-    /// already is handled in the next millisecond, so that no stream can keep the worker busy.
+    /// A stream stops running: sets its timer to its first deadline.
     #[inline]
     pub fn set_timer(&mut self, stream: &mut Stream) {
-        let now_ms = self.now().ms();
-        let first_ms = stream.stopped(self.runtime_config, now_ms);
-        let timers = &mut self.core.timers;
-        timers.set(stream.timer, first_ms.max(now_ms + 1));
-    }
-
-    /// Sets the deadline of a connection without a stream.
-    #[inline]
-    pub fn set_link_deadline(&mut self, link: impl Into<LinkId>, at_ms: u64) {
-        if let Some(link) = self.core.links.get(link) {
-            self.core.timers.set(link.timer, at_ms);
-        }
+        let first_ms = stream.stopped(self.runtime_config, self.now().ms());
+        self.core.timers.set(stream.timer, first_ms);
     }
 
     // ---- evaluation

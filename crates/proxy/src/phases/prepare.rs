@@ -117,7 +117,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.route.asked_ns = self.io.now().mono_ns;
         stream.phase = Phase::ResponseHead;
         // The server has its full timeout for the response, whatever it sent before.
-        stream.activity.server.restart(self.now().ms());
+        stream.activity.server.restart();
         if !stream.replay.body.is_empty() {
             self.send_again(stream);
         } else if stream.up.done {

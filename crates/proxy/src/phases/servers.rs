@@ -1,9 +1,8 @@
 //! A server's connection after an exchange: kept idle, or closed.
 
 use net::Driver;
-use net::timers::NEVER_MS;
 
-use super::Cx;
+use super::{ConnWait, Cx};
 use crate::ids::{ConnId, ExchangeId};
 use crate::link::Role;
 use crate::shared::Count;
@@ -87,9 +86,11 @@ impl<D: Driver> Cx<'_, D> {
         if server.private {
             return self.keep_private(stream, link);
         }
-        match self.keep_idle_of(link, id) {
-            Some(at_ms) => self.core.timers.set(timer, at_ms),
-            None => self.close_server(link),
+        if self.keep_idle_of(link, id) {
+            let ends_ms = self.wait_ends_ms(ConnWait::Reuse(id));
+            self.core.timers.set(timer, ends_ms)
+        } else {
+            self.close_server(link)
         }
     }
 
@@ -114,7 +115,7 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(server) = self.core.links.server_mut(link) {
             server.keeper = keeper;
         }
-        self.set_link_deadline(link, NEVER_MS);
+        self.wait_on(link, ConnWait::Keeper);
     }
 
     /// Closes a server's connection; bytes that were taken for sending still leave.

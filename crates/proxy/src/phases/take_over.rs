@@ -4,10 +4,9 @@
 
 use std::sync::Arc;
 
-use net::timers::NEVER_MS;
 use net::{Driver, Labels, Parcel};
 
-use super::Cx;
+use super::{ConnWait, Cx};
 use crate::backend::Keep;
 use crate::ids::{ConnId, ServerId};
 use crate::link::Detached;
@@ -136,22 +135,16 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Puts a connection that any client may use into the idle pool.
     pub(super) fn pool(&mut self, link: ConnId) {
-        match self.keep_idle_until(link) {
-            Some(at_ms) => self.set_link_deadline(link, at_ms),
-            None => self.close_server(link),
+        let server = self.core.links.server(link).map(|server| server.server);
+        match server {
+            Some(id) if self.keep_idle_of(link, id) => self.wait_on(link, ConnWait::Reuse(id)),
+            Some(_) | None => self.close_server(link),
         }
     }
 
-    /// Keeps a connection idle, if there are not enough idle ones. Returns when it ends, monotonic
-    /// milliseconds.
-    pub(super) fn keep_idle_until(&mut self, link: ConnId) -> Option<u64> {
-        let server = self.core.links.server(link)?.server;
-        self.keep_idle_of(link, server)
-    }
-
-    /// As [`Cx::keep_idle_until`], for a connection of this server.
+    /// Keeps a connection of this server idle, if there are not enough idle ones. Whether it does.
     #[inline]
-    pub(super) fn keep_idle_of(&mut self, link: ConnId, server: ServerId) -> Option<u64> {
+    pub(super) fn keep_idle_of(&mut self, link: ConnId, server: ServerId) -> bool {
         let now = self.now();
         let core = &mut *self.core;
         let line = self.servers.at(server);
@@ -161,14 +154,10 @@ impl<D: Driver> Cx<'_, D> {
             now_ms: now.ms(),
             window_ms: purge_ms.max(NEED_WINDOW_MIN_MS),
         };
-        let kept = !core.ambient.stopping
+        !core.ambient.stopping
             && core
                 .backends
-                .keep_idle(&core.ambient, &mut core.links, link, &keep);
-        kept.then(|| match purge_ms {
-            0 => NEVER_MS,
-            _ => deadline(now, purge_ms),
-        })
+                .keep_idle(&core.ambient, &mut core.links, link, &keep)
     }
 
     /// Another worker has answered: the stream's wait is over.

@@ -31,7 +31,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.up.done = false;
         (stream.down.came, stream.down.done) = (false, false);
         stream.down.is_open = tunnel.inspection.is_none();
-        self.restart_timeouts(stream);
+        stream.activity.restart();
         let came = std::mem::take(&mut stream.up.came);
         stream.up.is_open = true;
         if !stream.up.waiting.is_empty() {
@@ -69,13 +69,6 @@ impl<D: Driver> Cx<'_, D> {
                 self.core.work.links.push_back(server.into());
             }
         }
-    }
-
-    /// The tunnel begins, or one side has ended: the inactivity timeouts of both sides start anew.
-    fn restart_timeouts(&self, stream: &mut Stream) {
-        let now_ms = self.now().ms();
-        stream.activity.client.restart(now_ms);
-        stream.activity.server.restart(now_ms);
     }
 
     pub(super) fn tunnel_client_ended(&mut self, stream: &mut Stream) {
@@ -118,7 +111,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         mark(&mut tunnel);
         stream.phase = Phase::Tunnel(tunnel);
-        self.restart_timeouts(stream);
+        stream.activity.restart();
         if let Some(other) = other {
             self.core.links.send_fin(self.io, other);
         }

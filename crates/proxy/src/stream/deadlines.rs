@@ -26,7 +26,7 @@ pub(crate) struct Activity {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Side {
     /// The stream took bytes from it, or began to wait for them; [`NEVER_MS`] while the stream does
-    /// not wait for them.
+    /// not wait for them, and until it stops running.
     pub sent_ms: u64,
     /// It accepted bytes, or began not to accept them.
     pub took_ms: u64,
@@ -114,11 +114,21 @@ struct Awaits {
     server: Awaited,
 }
 
+impl Activity {
+    /// A tunnel begins, or one side of it has ended: the inactivity timeouts of both sides start
+    /// anew when the stream stops running.
+    pub fn restart(&mut self) {
+        self.client.restart();
+        self.server.restart();
+    }
+}
+
 impl Side {
-    /// Its inactivity timeout starts anew.
+    /// The stream has taken bytes from it, or waits for it for another reason than before: its
+    /// inactivity timeout starts anew when the stream stops running.
     #[inline]
-    pub fn restart(&mut self, now_ms: u64) {
-        (self.sent_ms, self.took_ms) = (now_ms, now_ms);
+    pub fn restart(&mut self) {
+        self.sent_ms = NEVER_MS;
     }
 
     /// It has accepted bytes of its channel, or begins not to accept them. `is_blocked`: some are
@@ -160,13 +170,35 @@ impl Side {
 
 impl Stream {
     /// The stream stops running: notes for what it waits from now on. Returns the time at which its
-    /// first deadline is due.
+    /// first deadline is due. A deadline that has passed already is due in the next millisecond, so
+    /// that no stream can keep its worker busy.
     #[inline]
     pub fn stopped(&mut self, runtime_config: &RuntimeConfig, now_ms: u64) -> u64 {
+        let Activity { client, server } = &mut self.activity;
+        // Most streams wait for nothing but more of a response. [`Stream::deadlines`] finds the same
+        // with more branches.
+        let awaits_response = matches!(self.phase, Phase::ResponseHead | Phase::Transfer)
+            && self.server.link().is_some()
+            && (self.up.came && !self.up.is_held())
+            && (!self.down.came && !self.down.is_held());
+        if awaits_response && server.took_ms <= server.sent_ms {
+            client.sent_ms = NEVER_MS;
+            if server.sent_ms == NEVER_MS {
+                server.sent_ms = now_ms;
+            }
+            let sent_ms = server.sent_ms;
+            return sent_ms.saturating_add(self.server_ms(runtime_config));
+        }
+        self.stopped_otherwise(runtime_config, now_ms)
+    }
+
+    #[inline(never)]
+    fn stopped_otherwise(&mut self, runtime_config: &RuntimeConfig, now_ms: u64) -> u64 {
         let awaits = self.awaits(runtime_config);
         self.activity.client.note(awaits.client, now_ms);
         self.activity.server.note(awaits.server, now_ms);
-        self.deadlines_of(awaits, runtime_config).first_ms()
+        let first_ms = self.deadlines_of(awaits, runtime_config).first_ms();
+        first_ms.max(now_ms + 1)
     }
 
     /// The deadlines of a stream that does not run.

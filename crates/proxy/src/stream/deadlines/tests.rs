@@ -114,6 +114,7 @@ fn apply(fact: &str, stream: &mut Stream) {
             (stream.up.is_open, stream.up.came, stream.up.done) = (false, false, false);
             stream.server = ServerEnd::Nobody;
         }
+        "server-heard" => stream.activity.server.sent_ms = 2600,
         "client-ended" => stream.up.came = true,
         "buffer-full" => stream.up.waiting = vec![0; 1 << 20],
         // In a tunnel of a TCP session.
@@ -176,7 +177,7 @@ fn check(option: &str, table: &str) {
         }
         let wanted = due(wanted);
         assert_eq!(stream.deadlines(&runtime_config), wanted, "{row}");
-        let first_ms = stream.stopped(&runtime_config, 3000);
+        let first_ms = stream.stopped(&runtime_config, 1000);
         assert_eq!(first_ms, wanted.first_ms(), "{row}");
         assert_eq!(stream.deadlines(&runtime_config), wanted, "{row}: stopped");
     }
@@ -213,7 +214,9 @@ fn each_phase_and_state_has_its_deadlines() {
         connect               | tcp buffer-full                | wait
 
         response-head         |                                | server 2700
+        response-head         | server-heard                   | server 2800
         response-head         | upload                         | client 1600 server 2700
+        response-head         | upload server-heard            | client 1600 server 2800
         response-head         | upload server-full             | server 2700
         response-head         | upload refused                 | server 2700
         response-head         | client-full                    | client 1600
@@ -227,8 +230,16 @@ fn each_phase_and_state_has_its_deadlines() {
 
         transfer              |                                | server 2700
         transfer              | upload                         | client 1600 server 2700
+        transfer              | server-heard                   | server 2800
+        transfer              | server-heard server-full       | server 2700
+        transfer              | server-heard set-server-7      | server 2607
+        transfer              | server-heard set-server-0      |
+        transfer              | server-heard up-delayed        | server 2800 pace 3001
+        transfer              | server-heard down-delayed      | pace 3002
         transfer              | client-full                    | client 1600
+        transfer              | client-full server-heard       | client 1600
         transfer              | response-came                  |
+        transfer              | response-came server-heard     |
         transfer              | response-came client-full      | client 1600
         transfer              | response-done upload           | client 1600
         transfer              | response-done server-full      | server 2700
@@ -268,6 +279,7 @@ fn with_independent_streams_received_bytes_count() {
         "
         queue                 | tcp                            | client 1100 wait
         response-head         | upload                         | client 1100 server 2200
+        response-head         | server-heard                   | server 2800
         response-head         | upload server-full             | server 2200
         transfer              | client-full                    | client 1600
         transfer              | response-done server-full      | server 2700
@@ -286,7 +298,7 @@ fn the_time_of_a_side_begins_when_the_stream_begins_to_wait_for_it() {
     stream.phase = Phase::ResponseHead;
     assert_eq!(stream.stopped(&runtime_config, 10_000), 10_200);
     assert_eq!(stream.stopped(&runtime_config, 10_100), 10_200);
-    stream.activity.server.sent_ms = 10_150;
+    stream.activity.server.restart();
     assert_eq!(stream.stopped(&runtime_config, 10_150), 10_350);
     let Stream { activity, down, .. } = &mut stream;
     activity.client.took(down, true, 10_300);
@@ -297,6 +309,13 @@ fn the_time_of_a_side_begins_when_the_stream_begins_to_wait_for_it() {
     let Stream { activity, down, .. } = &mut stream;
     activity.client.took(down, false, 10_450);
     assert_eq!(stream.stopped(&runtime_config, 10_450), 10_650);
+}
+
+#[test]
+fn a_deadline_that_has_passed_is_due_in_the_next_millisecond() {
+    let runtime_config = running("");
+    let mut stream = stream(&runtime_config, phase("tunnel"));
+    assert_eq!(stream.stopped(&runtime_config, 20_000), 20_001);
 }
 
 #[test]

@@ -1,0 +1,171 @@
+//! How long connections without a stream wait, and for what. A connection has one deadline; while a
+//! stream uses it, it has none, because the deadlines are the stream's.
+
+use net::Driver;
+use net::timers::NEVER_MS;
+
+use super::Cx;
+use crate::ids::{ConnId, LinkId, ProxyId, ServerId};
+use crate::runtime_config::{RuntimeConfig, deadline};
+use crate::shared::ServerTables;
+
+/// How long a client's connection is read and discarded after the proxy has ended it, milliseconds.
+const LINGER_MS: u64 = 1000;
+/// How long a client's connection stays open after its last use while draining, so that a request
+/// which is already on its way is answered instead of reset, milliseconds.
+const DRAIN_IDLE_MS: u64 = 1000;
+
+/// For what a connection without a stream waits. Clients have the timeouts of their frontend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConnWait {
+    /// The PROXY protocol header, or the TLS handshake.
+    Handshake(ProxyId),
+    /// The head of a request: the first one, or one that has begun.
+    Request(ProxyId),
+    /// The first byte of the next request.
+    NextRequest(ProxyId),
+    /// That the client accepts the rest of a response, or sends the rest of a request that was
+    /// answered early.
+    Activity(ProxyId),
+    /// The peer's end, after ours.
+    End,
+    /// A request for this server.
+    Reuse(ServerId),
+    /// A request of the client that keeps a server's connection, as long as its own connection is
+    /// open.
+    Keeper,
+}
+
+impl ConnWait {
+    /// How long it may last, milliseconds; [`NEVER_MS`] for ever. `is_stopping`: the worker drains.
+    #[inline]
+    pub fn timeout_ms(
+        self,
+        runtime_config: &RuntimeConfig,
+        servers: &ServerTables,
+        is_stopping: bool,
+    ) -> u64 {
+        match self {
+            ConnWait::Handshake(frontend) => runtime_config.timeouts(frontend).client_hs,
+            ConnWait::Request(frontend) => runtime_config.timeouts(frontend).http_request,
+            ConnWait::NextRequest(frontend) => {
+                let wait_ms = runtime_config.timeouts(frontend).http_keep_alive;
+                if is_stopping {
+                    wait_ms.min(DRAIN_IDLE_MS)
+                } else {
+                    wait_ms
+                }
+            }
+            ConnWait::Activity(frontend) => runtime_config.timeouts(frontend).client,
+            ConnWait::End => LINGER_MS,
+            ConnWait::Reuse(server) => match servers.at(server).pool_purge_delay.as_millis() {
+                0 => NEVER_MS,
+                purge_ms => purge_ms as u64,
+            },
+            ConnWait::Keeper => NEVER_MS,
+        }
+    }
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// How long a wait may last now, milliseconds.
+    #[inline]
+    pub fn wait_ms(&self, wait: ConnWait) -> u64 {
+        wait.timeout_ms(self.runtime_config, self.servers, self.is_stopping())
+    }
+
+    /// When a wait ends that begins now, monotonic milliseconds.
+    #[inline]
+    pub fn wait_ends_ms(&self, wait: ConnWait) -> u64 {
+        deadline(self.now(), self.wait_ms(wait))
+    }
+
+    /// A connection, or an exchange that shares one, waits from now on.
+    #[inline]
+    pub fn wait_on(&mut self, link: impl Into<LinkId>, wait: ConnWait) {
+        let ends_ms = self.wait_ends_ms(wait);
+        self.set_link_deadline(link, ends_ms);
+    }
+
+    /// A connection that may have no exchanges for long waits from now on. Its mux may have work to
+    /// do before the end of the wait.
+    pub fn wait_idle_on(&mut self, conn: ConnId, wait: ConnWait) {
+        let ends_ms = self.wait_ends_ms(wait);
+        let now_ms = self.now().ms();
+        let at_ms = self.core.links.begin_idle(conn, now_ms, ends_ms);
+        self.set_link_deadline(conn, at_ms);
+    }
+
+    /// Sets the deadline of a connection without a stream.
+    #[inline]
+    pub fn set_link_deadline(&mut self, link: impl Into<LinkId>, at_ms: u64) {
+        if let Some(link) = self.core.links.get(link) {
+            self.core.timers.set(link.timer, at_ms);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime_config::for_tests::{from_text, proxy_named};
+
+    #[test]
+    fn each_wait_has_its_timeout() {
+        let text = |timeouts: &str, purge: &str| {
+            from_text(&format!(
+                "defaults\n mode http\n timeout connect 1\n timeout server 1\n {timeouts}\n\
+                 frontend f\n bind :80\n default_backend b\n\
+                 backend b\n server s 127.0.0.1:81 {purge}\n"
+            ))
+        };
+        let all = "timeout client 10s\n timeout client-hs 3s\n timeout http-request 4s\n timeout http-keep-alive 5s";
+        let request = "timeout client 10s\n timeout http-request 4s";
+        let client = "timeout client 10s";
+        let rows: &[(&str, &str, fn(ProxyId, ServerId) -> ConnWait, u64, u64)] = &[
+            // Timeouts, the server's words, the wait, and how long it lasts: normally, draining.
+            (all, "", |f, _| ConnWait::Handshake(f), 3000, 3000),
+            (client, "", |f, _| ConnWait::Handshake(f), 10_000, 10_000),
+            (all, "", |f, _| ConnWait::Request(f), 4000, 4000),
+            (client, "", |f, _| ConnWait::Request(f), 10_000, 10_000),
+            (all, "", |f, _| ConnWait::NextRequest(f), 5000, 1000),
+            (request, "", |f, _| ConnWait::NextRequest(f), 4000, 1000),
+            (client, "", |f, _| ConnWait::NextRequest(f), 10_000, 1000),
+            ("", "", |f, _| ConnWait::NextRequest(f), NEVER_MS, 1000),
+            (all, "", |f, _| ConnWait::Activity(f), 10_000, 10_000),
+            ("", "", |f, _| ConnWait::Activity(f), NEVER_MS, NEVER_MS),
+            (all, "", |_, _| ConnWait::End, 1000, 1000),
+            (all, "", |_, s| ConnWait::Reuse(s), 5000, 5000),
+            (
+                all,
+                "pool-purge-delay 9s",
+                |_, s| ConnWait::Reuse(s),
+                9000,
+                9000,
+            ),
+            (
+                all,
+                "pool-purge-delay 0",
+                |_, s| ConnWait::Reuse(s),
+                NEVER_MS,
+                NEVER_MS,
+            ),
+            (all, "", |_, _| ConnWait::Keeper, NEVER_MS, NEVER_MS),
+        ];
+        for (timeouts, words, wait, serving_ms, draining_ms) in rows {
+            let runtime_config = text(timeouts, words);
+            let shared = runtime_config.share(1);
+            let servers = shared.server_tables();
+            let frontend = proxy_named(&runtime_config, "f");
+            let server = ServerId::at(proxy_named(&runtime_config, "b"), 0);
+            let wait = wait(frontend, server);
+            let found = [false, true]
+                .map(|is_stopping| wait.timeout_ms(&runtime_config, &servers, is_stopping));
+            assert_eq!(
+                found,
+                [*serving_ms, *draining_ms],
+                "{wait:?} {timeouts} {words}"
+            );
+        }
+    }
+}
