@@ -28,6 +28,7 @@ mod otel_yml;
 mod pattern;
 mod propagation;
 mod proxy;
+mod resolvers;
 mod sniff;
 mod tail;
 mod tls;
@@ -35,6 +36,7 @@ mod traces;
 mod translate;
 mod view;
 
+pub use self::resolvers::{dns_answer, dns_files};
 pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use self::traces::{policies_yaml, traces_store};
 pub use body::h1_body;
@@ -122,6 +124,8 @@ macro_rules! for_each_target {
             journal_file JOURNAL_WORDS,
             k8s_events K8S_WORDS,
             dashboard_request DASHBOARD_WORDS,
+            dns_answer DNS_WORDS,
+            dns_files DNS_FILE_WORDS,
         }
     };
 }
@@ -147,6 +151,18 @@ const CRT_LIST_WORDS: &[&[u8]] = &[
 const TLS_WORDS: &[&[u8]] = &[
     b":", b",", b" ", b";", b"!", b"-", b"+", b"@", b"@STRENGTH", b"@SECLEVEL=", b"2", b"ALL", b"DEFAULT", b"HIGH", b"aNULL", b"ECDHE", b"kEECDH", b"aRSA", b"ECDSA", b"AESGCM", b"AES128", b"CHACHA20", b"SUITEB128",
     b"ECDHE-RSA-AES128-GCM-SHA256", b"AES128-SHA", b"TLS_AES_128_GCM_SHA256", b"X25519", b"P-256", b"secp521r1", b"?", b"*", b"/", b"RSA+SHA256", b"RSA-PSS+SHA384", b"ed25519", b"\xff",
+];
+
+#[rustfmt::skip]
+const DNS_WORDS: &[&[u8]] = &[
+    b"\0\0", b"\x81\x80", b"\x83\x80", b"\x81\x83", b"\x81\x85", b"\0\x01\0\x01\0\0\0\0", b"\0\x01\0\x02\0\0\0\x01", b"\x01a\x04test\0\0\x01\0\x01", b"\x01a\x04test\0\0\x1c\0\x01", b"\x01a\x04test\0\0\x21\0\x01",
+    b"\xc0\x0c", b"\xc0", b"\xc0\x21", b"\x01b", b"\0", b"\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01", b"\0\x1c\0\x01\0\0\0\x3c\0\x10\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01", b"\0\x05\0\x01\0\0\0\x3c\0\x04\x01b\xc0\x0e",
+    b"\0\x21\0\x01\0\0\0\x3c\0\x0a\0\x01\0\x0a\x1f\x90\x01b\xc0\x0e", b"\0\0\x29\x02\0\0\0\0\0\0\0", b"\xff\xff", b"\x3f", b"\x40",
+];
+
+#[rustfmt::skip]
+const DNS_FILE_WORDS: &[&[u8]] = &[
+    b"\n", b"\r\n", b" ", b"\t", b"#", b".", b"nameserver", b"nameserver ", b"options ", b"10.0.0.1", b"::1", b"fe80::1%2", b"%", b"localhost", b"A.example", b"a..b", b"_http._tcp.test", b"\xff", b"\0",
 ];
 
 #[rustfmt::skip]
