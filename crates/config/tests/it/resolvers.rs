@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spangate_config::diagnostic::Severity;
-use spangate_config::model::{Config, Family, ServerAddress};
+use spangate_config::model::{Family, ServerAddress};
 
 use crate::common::{accepted, read};
 

@@ -31,6 +31,7 @@ mod master;
 mod otel;
 mod proxy_command;
 mod resilience;
+mod resolvers;
 mod runtime;
 mod service_manager;
 mod serving;

@@ -132,7 +132,11 @@ pub(super) fn leaves_maintenance(
         "leaving maintenance"
     };
     let resolves = before.has(Admin::UNRESOLVED) && !before.has(Admin::FORCED_MAINTENANCE);
-    let host = if resolves { host(server) } else { String::new() };
+    let host = if resolves {
+        host(server)
+    } else {
+        String::new()
+    };
     format!("{}{host} is {state}/{drain} ({how})", title(states, id))
 }
 

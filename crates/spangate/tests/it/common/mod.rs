@@ -4,6 +4,7 @@
 
 pub mod cli;
 pub mod collector;
+pub mod dns;
 pub mod grpc;
 pub mod h2;
 pub mod http;
