@@ -24,7 +24,7 @@ pub struct Service {
     pub target: Name,
     /// Its port.
     pub port: u16,
-    /// Its priority, the lowest first. HAProxy ignores it, apart from the order here nothing uses it.
+    /// Its priority. It decides the order here and nothing else; HAProxy ignores it.
     pub priority: u16,
     /// Its weight as in the record; see [`crate::assign::server_weight`].
     pub weight: u16,

@@ -134,7 +134,10 @@ struct Answer {
 
 impl Answer {
     fn give(mut self, address: Option<IpAddr>) {
-        if let Some(function) = self.function.take() {
+        let function = self.function.take();
+        // When the answer is there, the question no longer counts.
+        drop(self);
+        if let Some(function) = function {
             function(address);
         }
     }

@@ -15,7 +15,7 @@ const PAUSE_MS_MIN: u64 = 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct ResolutionId(pub u64);
 
-/// What subscriptions and questions share a resolution by.
+/// Subscriptions and questions with the same key share a resolution.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub name: Name,

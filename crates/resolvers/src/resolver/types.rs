@@ -20,7 +20,7 @@ pub enum Question {
     Service,
 }
 
-/// A subscription or a question of a [`Resolver`].
+/// A subscription or a question of a [`super::Resolver`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(pub(super) u64);
 

@@ -248,6 +248,46 @@ fn a_connection_that_ends_is_replaced() {
     assert!(server.connections() >= 5);
 }
 
+/// A nameserver may close a connection while a query is on the way: the query is sent again.
+#[test]
+fn a_query_that_crosses_the_end_of_a_connection_is_repeated() {
+    let queries = AtomicUsize::new(0);
+    let server = Scripted::tcp(move |query| {
+        if queries.fetch_add(1, Ordering::Relaxed) % 2 == 1 {
+            Reaction::Close
+        } else {
+            Reaction::reply(&one("10.0.0.1"), query)
+        }
+    });
+    let mut settings = section(&[(server.address, Transport::Tcp)]);
+    settings.timeout_retry_ms = 30_000;
+    let world = World::start(settings);
+    world.subscribe(HOST);
+    for _ in 0..5 {
+        assert_eq!(world.addresses(), [ip("10.0.0.1")]);
+    }
+    assert_eq!(world.counters(0).snd_error, 0);
+    assert!(server.connections() >= 5);
+}
+
+/// A nameserver that accepts and closes: the pause between connections holds, queries fail.
+#[test]
+fn connections_of_no_use_have_pauses_between_them() {
+    let server = Scripted::tcp(|_| Reaction::Close);
+    let mut settings = section(&[(server.address, Transport::Tcp)]);
+    settings.timeout_retry_ms = 5;
+    settings.timeout_resolve_ms = 5;
+    let begin = Instant::now();
+    let world = World::start(settings);
+    world.subscribe(HOST);
+    for _ in 0..20 {
+        assert_eq!(world.outcome(), Outcome::Held(Status::Timeout));
+    }
+    let connections = server.connections() as u64;
+    assert!(connections <= begin.elapsed().as_secs() + 1);
+    world.await_counters(0, |counters| counters.snd_error >= 60);
+}
+
 #[test]
 fn messages_too_big_for_the_section_are_counted() {
     let server = Scripted::tcp(|query| {

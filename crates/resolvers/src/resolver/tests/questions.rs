@@ -1,4 +1,4 @@
-//! Who asks: subscriptions that share, questions, kicks, limits.
+//! Subscriptions that share a resolution, questions, kicks, limits.
 
 use super::*;
 use crate::scripted::NXDOMAIN;

@@ -21,6 +21,8 @@ pub enum Reaction {
     InPieces(Vec<u8>),
     /// The connection ends after the reply.
     Last(Vec<u8>),
+    /// The connection ends without a reply.
+    Close,
 }
 
 impl Reaction {
@@ -124,7 +126,7 @@ impl Scripted {
                 state.queries.fetch_add(1, Ordering::SeqCst);
                 state.ports.lock().unwrap().insert(from.port());
                 match react(&buffer[..length], from) {
-                    Reaction::Silence => {}
+                    Reaction::Silence | Reaction::Close => {}
                     Reaction::Reply(bytes) | Reaction::InPieces(bytes) | Reaction::Last(bytes) => {
                         // The client may have gone.
                         let _ = socket.send_to(&bytes, from);
@@ -208,6 +210,7 @@ fn serve(
                         stream.write_all(&[byte])?;
                     }
                 }
+                Reaction::Close => return Ok(()),
                 Reaction::Last(bytes) => return stream.write_all(&framed(&bytes)),
             }
         }
