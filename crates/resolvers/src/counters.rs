@@ -36,25 +36,42 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The counters with the names that `show resolvers` gives them, in its order.
+    /// The counters in the order of `show resolvers`, which is that of the fields.
     #[must_use]
-    pub fn columns(&self) -> [(&'static str, u64); 15] {
+    pub fn values(&self) -> [u64; 15] {
+        let Counters {
+            sent,
+            snd_error,
+            valid,
+            update,
+            cname,
+            cname_error,
+            any_err,
+            nx,
+            timeout,
+            refused,
+            other,
+            invalid,
+            too_big,
+            truncated,
+            outdated,
+        } = *self;
         [
-            ("sent", self.sent),
-            ("snd_error", self.snd_error),
-            ("valid", self.valid),
-            ("update", self.update),
-            ("cname", self.cname),
-            ("cname_error", self.cname_error),
-            ("any_err", self.any_err),
-            ("nx", self.nx),
-            ("timeout", self.timeout),
-            ("refused", self.refused),
-            ("other", self.other),
-            ("invalid", self.invalid),
-            ("too_big", self.too_big),
-            ("truncated", self.truncated),
-            ("outdated", self.outdated),
+            sent,
+            snd_error,
+            valid,
+            update,
+            cname,
+            cname_error,
+            any_err,
+            nx,
+            timeout,
+            refused,
+            other,
+            invalid,
+            too_big,
+            truncated,
+            outdated,
         ]
     }
 }

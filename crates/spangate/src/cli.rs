@@ -97,8 +97,6 @@ pub(crate) struct Subjects {
     pub runtime_config: Arc<RuntimeConfig>,
     pub exports: Option<Arc<Exports>>,
     pub collectors: Vec<Watched>,
-    /// The resolvers, where names are resolved.
-    pub names: Option<crate::names::View>,
     pub workers: Inboxes,
     pub shared: Arc<proxy::Shared>,
     pub exposed: Arc<Exposed>,

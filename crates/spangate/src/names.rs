@@ -12,6 +12,7 @@ use config::model::{self, Config};
 use proxy::{NameResolver, NameTicket, RuntimeConfig, Shared};
 use resolvers::run::{Handle, Runner, SectionView, Setup, SubscriptionEvent};
 use resolvers::{Families, Family, Hold, Name, Nameserver, Section, Transport};
+use stats::nameserver;
 
 use crate::serve::Inboxes;
 use groups::Groups;
@@ -108,28 +109,12 @@ impl Names {
         self.messages.clone()
     }
 
-    /// A look at the resolvers.
-    pub fn view(&self) -> View {
-        View(self.runner.handle())
-    }
-
     /// Ends both threads.
     pub fn stop(self) {
         let _ = self.messages.send(Message::Stop);
         // The panic hook has already reported a panic of the thread.
         let _ = self.thread.join();
         self.runner.stop();
-    }
-}
-
-/// A look at the resolvers.
-#[derive(Clone, Debug)]
-pub(crate) struct View(Handle);
-
-impl View {
-    /// The sections with their counters.
-    pub fn sections(&self) -> Vec<SectionView> {
-        self.0.snapshot()
     }
 }
 
@@ -154,6 +139,15 @@ impl NameResolver for Asker {
             }
             Err(_) => answer(None),
         }
+    }
+
+    fn counters(&self) -> Vec<Vec<[u64; nameserver::COUNT]>> {
+        let sections = self.handle.snapshot().into_iter();
+        let of = |section: SectionView| {
+            let nameservers = section.nameservers.into_iter();
+            nameservers.map(|one| one.counters.values()).collect()
+        };
+        sections.map(of).collect()
     }
 }
 

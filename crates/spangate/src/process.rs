@@ -186,7 +186,6 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         runtime_config: Arc::clone(&runtime_config),
         exports: exports.clone(),
         collectors: collectors.views(),
-        names: names.as_ref().map(Names::view),
         workers: workers.inboxes().clone(),
         shared: workers.shared(),
         exposed: Arc::clone(&exposed),

@@ -11,6 +11,7 @@ pub mod file;
 pub mod json;
 pub mod latency;
 pub mod metric;
+pub mod nameserver;
 pub mod page;
 pub mod process;
 pub mod prometheus;

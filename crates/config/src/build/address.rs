@@ -178,17 +178,15 @@ fn ip(host: &str, v6: Option<bool>, names: Names, text: &str) -> Result<IpAddr, 
             Err(format!("invalid address: '{host}' in '{text}'"))
         };
     }
-    if !host
-        .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'))
-    {
-        return Err(format!("invalid address: '{host}' in '{text}'"));
-    }
     match names {
         Names::Resolve => {}
         Names::Ignore => return Ok(unspecified),
         Names::Replace(ip) => return Ok(ip),
         Names::Refuse => return Err(format!("'{host}' is a name")),
+    }
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    if !host.bytes().all(is_allowed) {
+        return Err(format!("invalid address: '{host}' in '{text}'"));
     }
     let found = (host, 0)
         .to_socket_addrs()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use spangate_config::diagnostic::Severity;
-use spangate_config::model::{Family, ServerAddress};
+use spangate_config::model::{Family, HttpAction, ServerAddress};
 
 use crate::common::{accepted, read};
 
@@ -227,4 +227,60 @@ fn wrong_servers() {
     // A service is found by resolvers only.
     let lone = format!("{PROXIES}backend b\n server s _http._tcp.app.invalid\n");
     assert!(refused(&lone).contains("no method found to resolve address"));
+}
+
+#[test]
+fn rules_that_resolve() {
+    let file = |rule: &str| {
+        format!(
+            "resolvers r\n nameserver a 127.0.0.1:53\n{PROXIES}frontend f\n bind 127.0.0.1:1\n {rule}\n"
+        )
+    };
+    let config = accepted(&file(
+        "http-request do-resolve(txn.ip,r,ipv4) req.hdr(host),host_only if { path / }\n \
+         tcp-request content do-resolve(sess.ip,r) str(a.b)",
+    ));
+    let proxy = config.proxies.iter().find(|proxy| proxy.name == *"f");
+    let proxy = proxy.expect("the frontend");
+    assert!(proxy.resolves_names());
+    let HttpAction::Resolve(rule) = &proxy.http_request[0].action else {
+        panic!("{:?}", proxy.http_request[0]);
+    };
+    assert_eq!((rule.section, rule.prefer), (0, Some(Family::V4)));
+    let cases = [
+        (
+            "http-request do-resolve(txn.ip) str(a)",
+            "Expects 'do-resolve(<varname>,<resolvers>",
+        ),
+        (
+            "http-request do-resolve(txn.ip,r,ipv5) str(a)",
+            "Available options are 'ipv4' and 'ipv6'",
+        ),
+        (
+            "http-request do-resolve(txn.ip,q) str(a)",
+            "Can't find resolvers section 'q'",
+        ),
+        (
+            "http-request do-resolve(nowhere.ip,r) str(a)",
+            "Can't parse",
+        ),
+        ("http-request do-resolve(txn.ip,r)", "missing fetch method"),
+        (
+            "http-response do-resolve(txn.ip,r) str(a)",
+            "'http-response'",
+        ),
+    ];
+    for (rule, part) in cases {
+        let found = refused(&file(rule));
+        assert!(found.contains(part), "{rule}: {found}");
+    }
+}
+
+/// With `-dr` in HAProxy, a name that cannot be one disables the server.
+#[test]
+fn a_name_that_cannot_be_one_has_no_address() {
+    let config = accepted(&format!(
+        "{PROXIES}backend b\n server s <node-ip>:80 init-addr none\n"
+    ));
+    assert!(config.proxies[0].servers[0].unresolved);
 }

@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use config::model::{Family, ServerAddress};
+use config::model::{Config, Family, ServerAddress};
 use net::{Addr, WorkerId};
+use stats::nameserver;
 
 use super::health::{Admin, Level, ServerEvent};
 use super::{Shared, StreamRef, WorkerMessage};
@@ -32,6 +33,9 @@ pub trait NameResolver: std::fmt::Debug + Send + Sync {
     /// Asks a section, by its index, for an address of a name. The answer goes to
     /// [`Shared::answer_name`] with this ticket, once, from any thread.
     fn ask(&self, section: usize, name: &str, prefer: Family, ticket: NameTicket);
+
+    /// The counters of all name servers, by section and name server.
+    fn counters(&self) -> Vec<Vec<[u64; nameserver::COUNT]>>;
 }
 
 /// The stream that waits for an address.
@@ -188,6 +192,27 @@ impl Shared {
     /// Sets the resolver of names in rules, once.
     pub fn set_name_resolver(&self, resolver: Arc<dyn NameResolver>) {
         let _ = self.name_resolver.set(resolver);
+    }
+
+    /// The counters of the name servers of a configuration; zero where no name is resolved.
+    #[must_use]
+    pub fn nameservers<'c>(&self, config: &'c Config) -> Vec<nameserver::Row<'c>> {
+        let counters = self.name_resolver().map(|resolver| resolver.counters());
+        let counters = counters.unwrap_or_default();
+        let sections = config.resolvers.iter().enumerate();
+        let rows = sections.flat_map(|(place, section)| {
+            let counters = counters.get(place);
+            let nameservers = section.nameservers.iter().enumerate();
+            nameservers.map(move |(place, nameserver)| nameserver::Row {
+                section: &section.name,
+                name: &nameserver.name,
+                values: counters
+                    .and_then(|counters| counters.get(place))
+                    .copied()
+                    .unwrap_or_default(),
+            })
+        });
+        rows.collect()
     }
 
     /// The resolver of names in rules.

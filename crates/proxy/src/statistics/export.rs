@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use stats::metric::{Aggregates, Metric, Sample, metrics};
 use stats::prometheus::{Format, OPENMETRICS};
-use stats::{Kind, Row};
+use stats::{Kind, Row, nameserver};
 
 use super::{Cursor, Selection, View};
 
@@ -19,6 +19,8 @@ pub(crate) struct Wanted {
     process: bool,
     /// Whether stick tables are included.
     tables: bool,
+    /// Whether name servers are included.
+    nameservers: bool,
     kinds: Vec<Kind>,
     /// Named metrics, and whether each is excluded.
     named: HashMap<String, bool>,
@@ -88,12 +90,14 @@ impl Wanted {
             "" => {
                 self.process = false;
                 self.tables = false;
+                self.nameservers = false;
                 self.kinds.clear();
                 return Some(());
             }
             "*" => {
                 self.process = true;
                 self.tables = true;
+                self.nameservers = true;
                 self.kinds = KINDS.to_vec();
                 return Some(());
             }
@@ -105,8 +109,10 @@ impl Wanted {
                 self.tables = true;
                 return Some(());
             }
-            // Resolvers do not exist yet, so there are no metrics of them.
-            "resolver" => return Some(()),
+            "resolver" => {
+                self.nameservers = true;
+                return Some(());
+            }
             "frontend" => Kind::Frontend,
             "backend" => Kind::Backend,
             "server" => Kind::Server,
@@ -185,6 +191,8 @@ enum State {
     Writing(Place),
     /// Writes the metrics of stick tables next.
     Tables,
+    /// Writes the metrics of name servers next.
+    Nameservers,
     Over,
 }
 
@@ -233,6 +241,12 @@ impl Export {
                 if self.wanted.tables {
                     self.tables(view, out);
                 }
+                self.state = State::Nameservers;
+            }
+            State::Nameservers => {
+                if self.wanted.nameservers {
+                    self.nameservers(view, out);
+                }
             }
             State::Over => {}
         }
@@ -265,6 +279,24 @@ impl Export {
             });
             if !tables.is_empty() {
                 self.format.gauge(gauge.name, gauge.about, series, out);
+            }
+        }
+    }
+
+    /// Writes the metrics of name servers.
+    fn nameservers(&self, view: &View<'_>, out: &mut String) {
+        let rows = view.shared.nameservers(&view.runtime_config.config);
+        if rows.is_empty() {
+            return;
+        }
+        for (place, counter) in nameserver::COUNTERS.iter().enumerate() {
+            let name = format!("haproxy_resolver_{}", counter.name);
+            if self.wanted.has(&name) {
+                let series = rows.iter().map(|row| {
+                    let labels = [("resolver", row.section), ("nameserver", row.name)];
+                    (labels, row.values[place] as f64)
+                });
+                self.format.gauge(&name, counter.about, series, out);
             }
         }
     }
@@ -372,6 +404,8 @@ mod tests {
         assert!(!none.process && none.kinds.is_empty());
         let tables = wanted("scope=sticktable").expect("a scope");
         assert!(tables.tables && !tables.process && tables.kinds.is_empty());
+        let resolvers = wanted("scope=resolver").expect("a scope");
+        assert!(resolvers.nameservers && !resolvers.tables && all.nameservers);
         let two = wanted("scope=frontend&scope=%73erver&no-maint").expect("scopes");
         assert_eq!(two.kinds, [Kind::Frontend, Kind::Server]);
         assert!(two.hides_maintenance && !two.process);

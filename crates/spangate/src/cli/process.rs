@@ -7,6 +7,8 @@ use std::fs;
 use config::model::{Bind, BindAddress};
 use net::Addr;
 
+use stats::nameserver;
+
 use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
@@ -160,21 +162,15 @@ fn resolvers(asked: &Asked<'_>) -> Reply {
     if config.resolvers.is_empty() && wanted.is_none() {
         return Reply::Dump("No resolvers found\n".to_owned());
     }
-    let found = config.resolvers.iter().enumerate();
-    let found = found.filter(|(_, section)| wanted.is_none_or(|name| section.name == name));
-    let counters = asked.subjects.names.as_ref().map(|names| names.sections());
-    let counters = counters.unwrap_or_default();
+    let rows = asked.subjects.shared.nameservers(config);
     let mut out = String::new();
-    for (index, section) in found {
-        let _ = writeln!(out, "Resolvers section {}", section.name);
-        for (place, nameserver) in section.nameservers.iter().enumerate() {
-            let _ = writeln!(out, " nameserver {}:", nameserver.name);
-            let view = counters
-                .get(index)
-                .and_then(|view| view.nameservers.get(place));
-            let counters = view.map(|view| view.counters).unwrap_or_default();
-            for (name, value) in counters.columns() {
-                let _ = writeln!(out, "  {:<13}{value}", format!("{name}:"));
+    let sections = config.resolvers.iter().map(|section| &*section.name);
+    for section in sections.filter(|section| wanted.is_none_or(|name| *section == name)) {
+        let _ = writeln!(out, "Resolvers section {section}");
+        for row in rows.iter().filter(|row| row.section == section) {
+            let _ = writeln!(out, " nameserver {}:", row.name);
+            for (counter, value) in nameserver::COUNTERS.iter().zip(row.values) {
+                let _ = writeln!(out, "  {:<13}{value}", format!("{}:", counter.listed()));
             }
         }
     }

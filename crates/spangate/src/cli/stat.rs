@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proxy::statistics::{Cursor, Selection, View};
 use proxy::{RuntimeConfig, ServerTables, Shared, statistics};
-use stats::{Kind, csv, json, typed};
+use stats::{Kind, csv, json, nameserver, typed};
 
 use super::servers::{find_backend, number};
 use super::{Asked, Command, Level, Reply, command, denied};
@@ -54,20 +54,16 @@ enum Format {
 /// `show stat [domain proxy|resolvers] [<iid>|<proxy> <type> <sid>] [desc|json|no-maint|typed|up]*`
 fn show(asked: &Asked<'_>) -> Reply {
     let mut words = asked.rest;
-    let mut has_rows = true;
     if let ["domain", domain, rest @ ..] = words {
         match *domain {
             "proxy" => {}
-            // There are no resolvers yet, so there are no rows.
-            "resolvers" => has_rows = false,
+            "resolvers" => return nameservers(asked, rest),
             _ => return Reply::Refused("Invalid statistics domain.\n".to_owned()),
         }
         words = rest;
     }
     let mut selection = Selection::default();
-    if let [proxy, kinds, sid, rest @ ..] = words
-        && has_rows
-    {
+    if let [proxy, kinds, sid, rest @ ..] = words {
         let Some(iid) = proxy_number(asked, proxy) else {
             return Reply::Refused("No such proxy.\n".to_owned());
         };
@@ -94,12 +90,35 @@ fn show(asked: &Asked<'_>) -> Reply {
         servers: asked.subjects.shared.server_tables(),
         legends: asked.level >= Level::Operator,
         selection,
-        cursor: has_rows.then(Cursor::default),
+        cursor: Cursor::default(),
         format,
         described,
         state: State::Begins,
     };
     Reply::Parts(Box::new(rows))
+}
+
+/// `show stat domain resolvers [desc|json|typed]*`
+fn nameservers(asked: &Asked<'_>, words: &[&str]) -> Reply {
+    let config = &asked.subjects.runtime_config.config;
+    let rows = asked.subjects.shared.nameservers(config);
+    let has = |wanted: &str| words.contains(&wanted);
+    let mut out = String::new();
+    if has("json") {
+        for (place, row) in rows.iter().enumerate() {
+            out.push(if place == 0 { '[' } else { ',' });
+            row.json(&mut out);
+        }
+        out.push_str(if rows.is_empty() { "[]\n" } else { "]\n" });
+    } else if has("typed") {
+        for (place, row) in rows.iter().enumerate() {
+            row.typed(place, has("desc"), &mut out);
+        }
+    } else {
+        nameserver::csv_header(&mut out);
+        rows.iter().for_each(|row| row.csv(&mut out));
+    }
+    Reply::Dump(out)
 }
 
 /// The id of the proxy with this name, or the id itself; -1 for all. None if there is no such
@@ -133,8 +152,7 @@ struct Rows {
     servers: Arc<ServerTables>,
     legends: bool,
     selection: Selection,
-    /// None where there are no rows.
-    cursor: Option<Cursor>,
+    cursor: Cursor,
     format: Format,
     described: bool,
     state: State,
@@ -174,11 +192,7 @@ impl Rows {
             now: net::sys::now(),
             legends: self.legends,
         };
-        let row = self
-            .cursor
-            .as_mut()
-            .and_then(|cursor| cursor.next(&view, &self.selection));
-        let Some((_, row)) = row else {
+        let Some((_, row)) = self.cursor.next(&view, &self.selection) else {
             if self.format == Format::Json {
                 out.push_str("]\n");
             }

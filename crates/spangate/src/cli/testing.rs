@@ -37,7 +37,6 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         runtime_config,
         exports: None,
         collectors: Vec::new(),
-        names: None,
         workers: Inboxes::default(),
         exposed: Arc::default(),
         frontends: Arc::default(),

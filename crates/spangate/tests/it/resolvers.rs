@@ -57,14 +57,16 @@ fn is_state(found: &[[String; 6]], expected: &[[&str; 6]]) -> bool {
 
 #[test]
 fn a_server_follows_its_name() {
-    let (front, dns, one) = (listener(), NameServer::start(), named("one"));
+    let (front, stats) = (listener(), listener());
+    let (dns, one) = (NameServer::start(), named("one"));
     let port = one.at.port();
     dns.set("app.test", &[]);
     let config = format!(
-        "{}listen l\n bind \"fd@${{FRONT}}\"\n server s app.test:{port} resolvers dns init-addr none resolve-prefer ipv4\n",
+        "{}listen l\n bind \"fd@${{FRONT}}\"\n server s app.test:{port} resolvers dns init-addr none resolve-prefer ipv4\n\
+         frontend stats\n bind \"fd@${{STATS}}\"\n http-request use-service prometheus-exporter\n",
         section(&dns)
     );
-    let (proxy, ask) = start(&config, &[("FRONT", &front)]);
+    let (proxy, ask) = start(&config, &[("FRONT", &front), ("STATS", &stats)]);
     until_answer(&front, 503, "");
     dns.set("app.test", &[ip("127.0.0.1")]);
     until_answer(&front, 200, "one");
