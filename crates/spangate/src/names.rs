@@ -5,7 +5,7 @@ mod groups;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use config::model::{self, Config};
@@ -86,17 +86,7 @@ impl Names {
         let thread = std::thread::Builder::new()
             .name("names".to_owned())
             .stack_size(STACK_BYTES)
-            .spawn(move || {
-                groups.update();
-                for message in received {
-                    match message {
-                        Message::Event(event) => groups.apply(event),
-                        Message::ServersChanged => groups.update(),
-                        Message::Recheck { backend, server } => groups.recheck(backend, server),
-                        Message::Stop => return,
-                    }
-                }
-            })?;
+            .spawn(move || serve(&mut groups, &received))?;
         Ok(Names {
             runner,
             messages,
@@ -115,6 +105,26 @@ impl Names {
         // The panic hook has already reported a panic of the thread.
         let _ = self.thread.join();
         self.runner.stop();
+    }
+}
+
+/// Applies messages until the last one.
+fn serve(groups: &mut Groups, received: &Receiver<Message>) {
+    groups.update();
+    while let Ok(first) = received.recv() {
+        // Each change of an address is a change of servers: many of them are looked at once.
+        let mut servers_changed = false;
+        for message in std::iter::once(first).chain(received.try_iter()) {
+            match message {
+                Message::Event(event) => groups.apply(event),
+                Message::ServersChanged => servers_changed = true,
+                Message::Recheck { backend, server } => groups.recheck(backend, server),
+                Message::Stop => return,
+            }
+        }
+        if servers_changed {
+            groups.update();
+        }
     }
 }
 

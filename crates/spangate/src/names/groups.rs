@@ -43,7 +43,7 @@ struct Group {
 }
 
 /// The service that a server has.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Slot {
     endpoint: Endpoint,
     /// Its host's address came with it; otherwise the host is a name to resolve.
@@ -60,6 +60,8 @@ pub(super) struct Groups {
     resolved: BTreeSet<Place>,
     /// Servers that have a service.
     slots: HashMap<Place, Slot>,
+    /// The services have changed since the groups were formed.
+    services_changed: bool,
 }
 
 impl Groups {
@@ -71,6 +73,7 @@ impl Groups {
             by_subscription: HashMap::new(),
             resolved: BTreeSet::new(),
             slots: HashMap::new(),
+            services_changed: false,
         }
     }
 
@@ -208,6 +211,13 @@ impl Groups {
         }
     }
 
+    /// Forms the groups anew if servers have other services.
+    fn follow_services(&mut self) {
+        if std::mem::take(&mut self.services_changed) {
+            self.update();
+        }
+    }
+
     /// Gives the records of a group to its servers.
     fn assign(&mut self, key: &Key, by: &str, nameserver: Option<usize>) {
         let Some(group) = self.groups.get(key) else {
@@ -219,7 +229,7 @@ impl Groups {
         let servers = group.servers.clone();
         if key.name.is_service() {
             self.assign_services(key, &servers, &records.services, nameserver);
-            self.update();
+            self.follow_services();
         } else {
             self.assign_addresses(key, &servers, &records.addresses, (by, nameserver));
         }
@@ -316,7 +326,10 @@ impl Groups {
             },
             has_address: !service.addresses.is_empty(),
         };
-        self.slots.insert(server, slot);
+        if self.slots.get(&server) != Some(&slot) {
+            self.slots.insert(server, slot);
+            self.services_changed = true;
+        }
         self.weigh(server, record, service.weight);
         let current = address_of(record).filter(|ip| service.addresses.contains(ip));
         let preference = preference(record);
@@ -345,7 +358,7 @@ impl Groups {
 
     /// A server's service has vanished.
     fn release(&mut self, server: Place) {
-        self.slots.remove(&server);
+        self.services_changed |= self.slots.remove(&server).is_some();
         self.resolved.remove(&server);
         self.unresolved(server, NoAddress::Removed);
     }
@@ -374,7 +387,7 @@ impl Groups {
             }
         }
         if is_service {
-            self.update();
+            self.follow_services();
         }
     }
 
