@@ -52,6 +52,30 @@ fn event_and_time(cursor: &mut Cursor<'_>, events: &[&str]) -> Parse {
         .map_err(|bad| cursor.fault(values::time_message(bad, text, &name)))
 }
 
+/// `filter trace [name <name>] [quiet] [random-forwarding] [max-fwd <max>] [hexdump]`
+pub fn filter_trace(cursor: &mut Cursor<'_>) -> Parse {
+    loop {
+        match cursor.peek() {
+            "quiet" | "random-parsing" | "random-forwarding" | "hexdump" => {
+                cursor.take();
+            }
+            word @ ("name" | "max-fwd") => {
+                cursor.take();
+                let value = cursor.take();
+                if value.is_empty() {
+                    return Err(cursor.fault(format!("'trace' : '{word}' option without value.")));
+                }
+                if word == "max-fwd" && value.parse::<u32>().is_err() {
+                    return Err(cursor.fault(
+                        "'trace' : 'max-fwd' expect unsigned integer (0 to 4294967295 expected).",
+                    ));
+                }
+            }
+            _ => return Ok(()),
+        }
+    }
+}
+
 /// The trace sources of HAProxy.
 const TRACED: [&str; 18] = [
     "acme", "applet", "check", "dbg", "fcgi", "h1", "h2", "h3", "haterm", "peers", "pt", "qcm",

@@ -641,9 +641,9 @@ const FRONTEND: &[Case] = &[
         "or",
     ),
     (
-        "filter trace",
-        "keyword 'filter trace' is known but not implemented yet by this version.",
-        "trace",
+        "filter spoe",
+        "keyword 'filter spoe' is known but not implemented yet by this version.",
+        "spoe",
     ),
     (
         "filter opentelemetri id x",

@@ -87,7 +87,7 @@ fn missing_arguments_are_named() {
     let cases = [
         (backend, "bind", "frontend x\n bind quic4@:443\n"),
         (backend, "bind", "frontend x\n bind vsock@1:443\n"),
-        (backend, "filter", "frontend x\n filter trace\n"),
+        (backend, "filter", "frontend x\n filter spoe\n"),
         (backend, "log", "frontend x\n log ring@r local0\n"),
         (backend, "mode", "frontend x\n mode haterm\n"),
         (backend, "mode", "backend x\n mode spop\n"),
@@ -132,7 +132,7 @@ fn every_filter_is_known() {
             // Each needs more words.
             _ => format!("'{}'", row.name),
         };
-        let is_whole = matches!(row.name, "comp-res" | "compression");
+        let is_whole = matches!(row.name, "comp-res" | "compression" | "trace");
         let is_refused = shown.contains("[ALERT]") && shown.contains(&wanted);
         assert_eq!(is_refused, !is_whole, "{shown}");
     }

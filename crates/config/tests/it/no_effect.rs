@@ -216,3 +216,33 @@ fn what_follows_the_unit_of_a_time_is_told() {
         "{warnings:?}"
     );
 }
+
+#[test]
+fn the_filter_that_traces_is_checked_and_has_no_effect() {
+    let file = |arguments: &str| {
+        format!(
+            "{}frontend f\n bind 127.0.0.1:1\n filter trace {arguments}\n",
+            proxies()
+        )
+    };
+    for arguments in ["", "name X random-forwarding max-fwd 10 hexdump", "quiet"] {
+        let told = notices(&file(arguments));
+        assert_eq!(told.len(), 1, "{arguments}: {told:?}");
+        assert!(told[0].contains("filter trace"), "{told:?}");
+    }
+    for (arguments, part) in [
+        ("name", "without value"),
+        ("max-fwd x", "expect unsigned integer"),
+        ("loud", "loud"),
+    ] {
+        let found = alerts(&file(arguments));
+        assert!(
+            found.len() == 1 && found[0].contains(part),
+            "{arguments}: {found:?}"
+        );
+    }
+}
+
+fn proxies() -> String {
+    format!("defaults\n mode http\n{TIMEOUTS}")
+}
