@@ -17,6 +17,7 @@ pub mod keywords;
 pub mod lexer;
 pub mod listing;
 pub mod load;
+pub mod migrate;
 pub mod model;
 pub mod reader;
 pub mod secrets;

@@ -137,7 +137,7 @@ fn header(pattern: &str) -> Option<(&str, &str)> {
 }
 
 /// A word in the syntax of a configuration file.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'\\#$".contains(&byte);
     match word {
         "" => "\"\"".into(),
