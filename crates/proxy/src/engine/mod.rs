@@ -426,6 +426,7 @@ impl<D: Driver> Turn<'_, D> {
         work(&mut self.cx, stream);
         if matches!(stream.phase, Phase::Done) {
             self.streams.end(id, &mut self.cx.core.timers);
+            self.state.at_work.stream = None;
         }
     }
 

@@ -1,5 +1,6 @@
 //! How long connections without a stream wait, and for what. A connection has one deadline; while a
-//! stream uses it, it has none, because the deadlines are the stream's.
+//! stream uses it, the deadlines are the stream's, and one of the connection that passes has no
+//! effect.
 
 use net::Driver;
 use net::timers::NEVER_MS;
@@ -38,7 +39,7 @@ pub(crate) enum ConnWait {
 
 impl ConnWait {
     /// How long it may last, milliseconds; [`NEVER_MS`] for ever. `is_stopping`: the worker drains.
-    #[inline]
+    #[inline(always)]
     pub fn timeout_ms(
         self,
         runtime_config: &RuntimeConfig,
@@ -69,13 +70,13 @@ impl ConnWait {
 
 impl<D: Driver> Cx<'_, D> {
     /// How long a wait may last now, milliseconds.
-    #[inline]
+    #[inline(always)]
     pub fn wait_ms(&self, wait: ConnWait) -> u64 {
         wait.timeout_ms(self.runtime_config, self.servers, self.is_stopping())
     }
 
     /// When a wait ends that begins now, monotonic milliseconds.
-    #[inline]
+    #[inline(always)]
     pub fn wait_ends_ms(&self, wait: ConnWait) -> u64 {
         deadline(self.now(), self.wait_ms(wait))
     }
