@@ -88,6 +88,12 @@ impl<T: Copy> Timers<T> {
         }
     }
 
+    /// A timer's deadline, [`NEVER_MS`] for none.
+    #[must_use]
+    pub fn deadline_ms(&self, id: TimerId) -> u64 {
+        self.timers[id.0 as usize].at_ms
+    }
+
     /// The earliest time at which [`Timers::expired`] may return a timer.
     #[must_use]
     pub fn next_ms(&self) -> Option<u64> {
@@ -195,8 +201,10 @@ mod tests {
         timers.set(id, 300);
         assert_eq!(timers.expired(100), None);
         timers.set(id, 200);
+        assert_eq!(timers.deadline_ms(id), 200);
         assert_eq!(timers.expired(199), None);
         assert_eq!(timers.expired(200), Some('a'));
+        assert_eq!(timers.deadline_ms(id), NEVER_MS);
         assert_eq!(timers.expired(1000), None);
     }
 

@@ -191,6 +191,15 @@ impl Engine {
         require(knows_blocked, || {
             format!("stream {:?} waits for room that is there", stream.id)
         })?;
+        // Where none of its facts has changed since it stopped, it has no other deadline by now.
+        let first_ms = stream.deadlines(&self.runtime_config).first_ms();
+        let timer_ms = self.core.timers.deadline_ms(stream.timer);
+        require(timer_ms == first_ms, || {
+            format!(
+                "stream {:?} in {:?} is due at {first_ms} ms, its timer at {timer_ms} ms",
+                stream.id, stream.phase
+            )
+        })?;
         let is_whole = stream.tracing.attached.iter().all(Option::is_some);
         require(is_whole, || {
             format!("a filter of stream {:?} was left at work", stream.id)

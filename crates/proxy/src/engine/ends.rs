@@ -226,6 +226,7 @@ impl<D: Driver> Turn<'_, D> {
                 self.fail_session(link, why, false);
             }
             Stage::Handshake => self.fail_session(link, ConnError::TlsTimeout, false),
+            // Its stream has deadlines of its own.
             Stage::Ready if !is_free => {}
             Stage::Ready if has_input && !blocked && !drains => {
                 self.unfinished_request(link, Cause::ClientTimeout);

@@ -4,7 +4,6 @@
 use config::model::Proto;
 use http::h1::{ParseError, Parsed};
 use http::h2::PREFACE;
-use net::timers::NEVER_MS;
 use net::{Driver, Took};
 
 use super::Turn;
@@ -606,8 +605,6 @@ impl<D: Driver> Turn<'_, D> {
         let waiting = entry.stream();
         if matches!(entry.role, Role::Stream(_)) {
             self.note_shared_request(link);
-        } else {
-            core.timers.set(entry.timer, NEVER_MS);
         }
         let id = match waiting {
             Some(id) => id,

@@ -13,6 +13,7 @@ mod life;
 mod secure;
 mod servers;
 mod socks4;
+mod streams;
 mod versions;
 mod watch;
 
@@ -29,7 +30,7 @@ use crate::link::Role;
 use crate::phases::{Core, Cx};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{Grant, Killed, ServerTables, Shared, WorkerMessage};
-use crate::stream::{Phase, Stream, Streams};
+use crate::stream::Streams;
 use life::Life;
 
 pub use audit::HeldBytes;
@@ -327,9 +328,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 Owner::Link(link) => {
                     self.enter(driver, Some(link), |turn| turn.link_timeout(link));
                 }
-                Owner::Stream(stream) => self.enter(driver, None, |turn| {
-                    turn.with_stream(stream, |cx, stream| cx.stream_timeout(stream));
-                }),
+                Owner::Stream(id) => self.stream_timeouts(driver, id, now_ms),
             }
         }
     }
@@ -410,57 +409,6 @@ impl<D: Driver> Turn<'_, D> {
         }
         self.stream_stops();
         self.state.at_work = AtWork::default();
-    }
-
-    /// Runs work on a stream, if it exists.
-    #[inline]
-    fn with_stream(&mut self, id: StreamId, work: impl FnOnce(&mut Cx<'_, D>, &mut Stream)) {
-        if self.state.at_work.stream != Some(id) {
-            self.stream_stops();
-        }
-        let Some(stream) = self.streams.get_mut(id) else {
-            return;
-        };
-        let at_work = &mut self.state.at_work;
-        (at_work.stream, at_work.client) = (Some(id), stream.client);
-        work(&mut self.cx, stream);
-        if matches!(stream.phase, Phase::Done) {
-            self.streams.end(id, &mut self.cx.core.timers);
-        }
-    }
-
-    /// The stream at work, if there is one, stops running: another one runs, or the work is done.
-    /// Sets its timer.
-    #[inline]
-    fn stream_stops(&mut self) {
-        if let Some(id) = self.state.at_work.stream.take()
-            && let Some(stream) = self.streams.get_mut(id)
-        {
-            self.cx.set_timer(stream);
-        }
-    }
-
-    /// Begins a stream on a client's connection, without running it.
-    fn begin_stream(&mut self, exchange: ExchangeId) -> StreamId {
-        self.stream_stops();
-        let number = self.next_number();
-        let stream = self.streams.begin(&mut self.cx.core.timers);
-        let at_work = &mut self.state.at_work;
-        (at_work.stream, at_work.client) = (Some(stream.id), Some(exchange));
-        self.cx.begin_stream(stream, exchange, number);
-        stream.id
-    }
-
-    fn next_number(&mut self) -> u64 {
-        let numbers = &mut self.state.numbers;
-        if numbers.is_empty() {
-            let shared = &self.cx.core.ambient.shared;
-            let first = shared.stream_ids(NUMBER_BLOCK);
-            *numbers = first..first + NUMBER_BLOCK;
-        }
-        let number = numbers.start;
-        numbers.start += 1;
-        number
     }
 
     /// An outgoing connection is established.

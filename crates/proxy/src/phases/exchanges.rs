@@ -79,10 +79,10 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         let (id, is_shared) = (server.server, server.shared_place.is_some());
-        if is_shared && self.keep_idle_of(link, id) {
-            self.wait_idle_on(link, ConnWait::Reuse(id))
-        } else {
-            self.end_connection(link)
+        let wait = is_shared.then(|| self.keep_idle_of(link, id)).flatten();
+        match wait {
+            Some(wait) => self.wait_idle_on(link, wait),
+            None => self.end_connection(link),
         }
     }
 

@@ -86,11 +86,9 @@ impl<D: Driver> Cx<'_, D> {
         if server.private {
             return self.keep_private(stream, link);
         }
-        if self.keep_idle_of(link, id) {
-            let ends_ms = self.wait_ends_ms(ConnWait::Reuse(id));
-            self.core.timers.set(timer, ends_ms)
-        } else {
-            self.close_server(link)
+        match self.keep_idle_of(link, id) {
+            Some(wait) => self.core.timers.set(timer, self.wait_ends_ms(wait)),
+            None => self.close_server(link),
         }
     }
 

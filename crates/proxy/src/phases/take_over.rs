@@ -136,15 +136,15 @@ impl<D: Driver> Cx<'_, D> {
     /// Puts a connection that any client may use into the idle pool.
     pub(super) fn pool(&mut self, link: ConnId) {
         let server = self.core.links.server(link).map(|server| server.server);
-        match server {
-            Some(id) if self.keep_idle_of(link, id) => self.wait_on(link, ConnWait::Reuse(id)),
-            Some(_) | None => self.close_server(link),
+        match server.and_then(|id| self.keep_idle_of(link, id)) {
+            Some(wait) => self.wait_on(link, wait),
+            None => self.close_server(link),
         }
     }
 
-    /// Keeps a connection of this server idle, if there are not enough idle ones. Whether it does.
+    /// Keeps a connection of this server idle, if there are not enough idle ones. Returns its wait.
     #[inline]
-    pub(super) fn keep_idle_of(&mut self, link: ConnId, server: ServerId) -> bool {
+    pub(super) fn keep_idle_of(&mut self, link: ConnId, server: ServerId) -> Option<ConnWait> {
         let now = self.now();
         let core = &mut *self.core;
         let line = self.servers.at(server);
@@ -154,10 +154,11 @@ impl<D: Driver> Cx<'_, D> {
             now_ms: now.ms(),
             window_ms: purge_ms.max(NEED_WINDOW_MIN_MS),
         };
-        !core.ambient.stopping
+        let is_kept = !core.ambient.stopping
             && core
                 .backends
-                .keep_idle(&core.ambient, &mut core.links, link, &keep)
+                .keep_idle(&core.ambient, &mut core.links, link, &keep);
+        is_kept.then_some(ConnWait::Reuse { purge_ms })
     }
 
     /// Another worker has answered: the stream's wait is over.

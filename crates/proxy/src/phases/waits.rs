@@ -1,13 +1,13 @@
 //! How long connections without a stream wait, and for what. A connection has one deadline; while a
-//! stream uses it, it has none, because the deadlines are the stream's.
+//! stream uses it, the deadlines are the stream's, and one of the connection that passes has no
+//! effect.
 
 use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::Cx;
-use crate::ids::{ConnId, LinkId, ProxyId, ServerId};
+use crate::ids::{ConnId, LinkId, ProxyId};
 use crate::runtime_config::{RuntimeConfig, deadline};
-use crate::shared::ServerTables;
 
 /// How long a client's connection is read and discarded after the proxy has ended it, milliseconds.
 const LINGER_MS: u64 = 1000;
@@ -29,8 +29,8 @@ pub(crate) enum ConnWait {
     Activity(ProxyId),
     /// The peer's end, after ours.
     End,
-    /// A request for this server.
-    Reuse(ServerId),
+    /// A request for its server, which closes idle connections after this time, 0 for never.
+    Reuse { purge_ms: u64 },
     /// A request of the client that keeps a server's connection, as long as its own connection is
     /// open.
     Keeper,
@@ -38,13 +38,8 @@ pub(crate) enum ConnWait {
 
 impl ConnWait {
     /// How long it may last, milliseconds; [`NEVER_MS`] for ever. `is_stopping`: the worker drains.
-    #[inline]
-    pub fn timeout_ms(
-        self,
-        runtime_config: &RuntimeConfig,
-        servers: &ServerTables,
-        is_stopping: bool,
-    ) -> u64 {
+    #[inline(always)]
+    pub fn timeout_ms(self, runtime_config: &RuntimeConfig, is_stopping: bool) -> u64 {
         match self {
             ConnWait::Handshake(frontend) => runtime_config.timeouts(frontend).client_hs,
             ConnWait::Request(frontend) => runtime_config.timeouts(frontend).http_request,
@@ -58,24 +53,21 @@ impl ConnWait {
             }
             ConnWait::Activity(frontend) => runtime_config.timeouts(frontend).client,
             ConnWait::End => LINGER_MS,
-            ConnWait::Reuse(server) => match servers.at(server).pool_purge_delay.as_millis() {
-                0 => NEVER_MS,
-                purge_ms => purge_ms as u64,
-            },
-            ConnWait::Keeper => NEVER_MS,
+            ConnWait::Reuse { purge_ms: 0 } | ConnWait::Keeper => NEVER_MS,
+            ConnWait::Reuse { purge_ms } => purge_ms,
         }
     }
 }
 
 impl<D: Driver> Cx<'_, D> {
     /// How long a wait may last now, milliseconds.
-    #[inline]
+    #[inline(always)]
     pub fn wait_ms(&self, wait: ConnWait) -> u64 {
-        wait.timeout_ms(self.runtime_config, self.servers, self.is_stopping())
+        wait.timeout_ms(self.runtime_config, self.is_stopping())
     }
 
     /// When a wait ends that begins now, monotonic milliseconds.
-    #[inline]
+    #[inline(always)]
     pub fn wait_ends_ms(&self, wait: ConnWait) -> u64 {
         deadline(self.now(), self.wait_ms(wait))
     }
@@ -110,62 +102,58 @@ mod tests {
     use super::*;
     use crate::runtime_config::for_tests::{from_text, proxy_named};
 
+    /// The wait of a row, for the connection of a frontend's client.
+    type Wait = fn(ProxyId) -> ConnWait;
+
     #[test]
     fn each_wait_has_its_timeout() {
-        let text = |timeouts: &str, purge: &str| {
+        let text = |timeouts: &str| {
             from_text(&format!(
                 "defaults\n mode http\n timeout connect 1\n timeout server 1\n {timeouts}\n\
                  frontend f\n bind :80\n default_backend b\n\
-                 backend b\n server s 127.0.0.1:81 {purge}\n"
+                 backend b\n server s 127.0.0.1:81\n"
             ))
         };
-        let all = "timeout client 10s\n timeout client-hs 3s\n timeout http-request 4s\n timeout http-keep-alive 5s";
+        let all = "timeout client 10s\n timeout client-hs 3s\n timeout http-request 4s\n\
+                   timeout http-keep-alive 5s";
         let request = "timeout client 10s\n timeout http-request 4s";
         let client = "timeout client 10s";
-        let rows: &[(&str, &str, fn(ProxyId, ServerId) -> ConnWait, u64, u64)] = &[
-            // Timeouts, the server's words, the wait, and how long it lasts: normally, draining.
-            (all, "", |f, _| ConnWait::Handshake(f), 3000, 3000),
-            (client, "", |f, _| ConnWait::Handshake(f), 10_000, 10_000),
-            (all, "", |f, _| ConnWait::Request(f), 4000, 4000),
-            (client, "", |f, _| ConnWait::Request(f), 10_000, 10_000),
-            (all, "", |f, _| ConnWait::NextRequest(f), 5000, 1000),
-            (request, "", |f, _| ConnWait::NextRequest(f), 4000, 1000),
-            (client, "", |f, _| ConnWait::NextRequest(f), 10_000, 1000),
-            ("", "", |f, _| ConnWait::NextRequest(f), NEVER_MS, 1000),
-            (all, "", |f, _| ConnWait::Activity(f), 10_000, 10_000),
-            ("", "", |f, _| ConnWait::Activity(f), NEVER_MS, NEVER_MS),
-            (all, "", |_, _| ConnWait::End, 1000, 1000),
-            (all, "", |_, s| ConnWait::Reuse(s), 5000, 5000),
+        let handshake = |frontend| ConnWait::Handshake(frontend);
+        let first = |frontend| ConnWait::Request(frontend);
+        let next = |frontend| ConnWait::NextRequest(frontend);
+        let activity = |frontend| ConnWait::Activity(frontend);
+        let end = |_| ConnWait::End;
+        let reuse = |_| ConnWait::Reuse { purge_ms: 9000 };
+        let endless = |_| ConnWait::Reuse { purge_ms: 0 };
+        let keeper = |_| ConnWait::Keeper;
+        // Timeouts, the wait, and how long it lasts: while serving, while draining.
+        let rows: &[(&str, Wait, u64, u64)] = &[
+            (all, handshake, 3000, 3000),
+            (client, handshake, 10_000, 10_000),
+            (all, first, 4000, 4000),
+            (client, first, 10_000, 10_000),
+            (all, next, 5000, 1000),
+            (request, next, 4000, 1000),
+            (client, next, 10_000, 1000),
             (
-                all,
-                "pool-purge-delay 9s",
-                |_, s| ConnWait::Reuse(s),
-                9000,
-                9000,
+                "timeout client 10s\n timeout http-keep-alive 300ms",
+                next,
+                300,
+                300,
             ),
-            (
-                all,
-                "pool-purge-delay 0",
-                |_, s| ConnWait::Reuse(s),
-                NEVER_MS,
-                NEVER_MS,
-            ),
-            (all, "", |_, _| ConnWait::Keeper, NEVER_MS, NEVER_MS),
+            ("", next, NEVER_MS, 1000),
+            (all, activity, 10_000, 10_000),
+            ("", activity, NEVER_MS, NEVER_MS),
+            (all, end, 1000, 1000),
+            (all, reuse, 9000, 9000),
+            (all, endless, NEVER_MS, NEVER_MS),
+            (all, keeper, NEVER_MS, NEVER_MS),
         ];
-        for (timeouts, words, wait, serving_ms, draining_ms) in rows {
-            let runtime_config = text(timeouts, words);
-            let shared = runtime_config.share(1);
-            let servers = shared.server_tables();
-            let frontend = proxy_named(&runtime_config, "f");
-            let server = ServerId::at(proxy_named(&runtime_config, "b"), 0);
-            let wait = wait(frontend, server);
-            let found = [false, true]
-                .map(|is_stopping| wait.timeout_ms(&runtime_config, &servers, is_stopping));
-            assert_eq!(
-                found,
-                [*serving_ms, *draining_ms],
-                "{wait:?} {timeouts} {words}"
-            );
+        for (timeouts, wait, serving_ms, draining_ms) in rows {
+            let runtime_config = text(timeouts);
+            let wait = wait(proxy_named(&runtime_config, "f"));
+            let found = [false, true].map(|stops| wait.timeout_ms(&runtime_config, stops));
+            assert_eq!(found, [*serving_ms, *draining_ms], "{wait:?} {timeouts}");
         }
     }
 }

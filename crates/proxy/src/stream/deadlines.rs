@@ -170,8 +170,7 @@ impl Side {
 
 impl Stream {
     /// The stream stops running: notes for what it waits from now on. Returns the time at which its
-    /// first deadline is due. A deadline that has passed already is due in the next millisecond, so
-    /// that no stream can keep its worker busy.
+    /// first deadline is due.
     #[inline]
     pub fn stopped(&mut self, runtime_config: &RuntimeConfig, now_ms: u64) -> u64 {
         let Activity { client, server } = &mut self.activity;
@@ -197,8 +196,7 @@ impl Stream {
         let awaits = self.awaits(runtime_config);
         self.activity.client.note(awaits.client, now_ms);
         self.activity.server.note(awaits.server, now_ms);
-        let first_ms = self.deadlines_of(awaits, runtime_config).first_ms();
-        first_ms.max(now_ms + 1)
+        self.deadlines_of(awaits, runtime_config).first_ms()
     }
 
     /// The deadlines of a stream that does not run.

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use http::Head;
 use http::h1::Resume;
-use net::timers::{NEVER_MS, TimerId};
+use net::timers::TimerId;
 use sample::Txn;
 
 use crate::ids::{ExchangeId, Owner, ProxyId, StreamId, Timers};
@@ -418,7 +418,7 @@ impl Streams {
         debug_assert_eq!(stream.phase, Phase::Done);
         self.in_use -= 1;
         if self.spare.len() < self.peak.max(SPARE_MAX) {
-            timers.set(stream.timer, NEVER_MS);
+            // If its timer expires, the stream is unused, or computes its deadlines again.
             stream.reset();
             self.spare.push(id);
         } else {

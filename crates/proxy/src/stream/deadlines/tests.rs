@@ -177,7 +177,7 @@ fn check(option: &str, table: &str) {
         }
         let wanted = due(wanted);
         assert_eq!(stream.deadlines(&runtime_config), wanted, "{row}");
-        let first_ms = stream.stopped(&runtime_config, 1000);
+        let first_ms = stream.stopped(&runtime_config, 3000);
         assert_eq!(first_ms, wanted.first_ms(), "{row}");
         assert_eq!(stream.deadlines(&runtime_config), wanted, "{row}: stopped");
     }
@@ -309,13 +309,6 @@ fn the_time_of_a_side_begins_when_the_stream_begins_to_wait_for_it() {
     let Stream { activity, down, .. } = &mut stream;
     activity.client.took(down, false, 10_450);
     assert_eq!(stream.stopped(&runtime_config, 10_450), 10_650);
-}
-
-#[test]
-fn a_deadline_that_has_passed_is_due_in_the_next_millisecond() {
-    let runtime_config = running("");
-    let mut stream = stream(&runtime_config, phase("tunnel"));
-    assert_eq!(stream.stopped(&runtime_config, 20_000), 20_001);
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn to_the_millisecond() {
         (
             "server, after an interim response",
             "",
-            format!("{get}\ns1 ok\nwait 15000\ns1 > HTTP/1.1 103 Early Hints||\nc1 < HTTP/1.1 103 Early Hints||\nwait 19999\nc1 open\nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--"),
+            format!("{get}\ns1 ok\nwait 15000\ns1 > HTTP/1.1 103 Early Hints||\nc1 < HTTP/1.1 103 Early Hints||\nwait 19999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--"),
         ),
         (
             "server, after its head",
@@ -178,6 +178,23 @@ fn a_deadline_is_not_lost_to_a_backlog() {
          c1 open
          wait 1
          c1 end",
+    );
+}
+
+#[test]
+fn of_two_deadlines_at_the_same_time_both_have_their_effect() {
+    play(
+        "the inspection ends, so that the stream goes on, and then the client's time",
+        "mode tcp\ntcp-request inspect-delay 10s\ntcp-request content reject if { req.len gt 5 }",
+        "c1 connects
+         wait 9999
+         s1 none
+         c1 open
+         wait 1
+         s1 to 127.0.0.1:81
+         c1 end
+         log 0 cC--
+         quiet",
     );
 }
 
