@@ -10,6 +10,7 @@ use crate::usage::{Opt, Shell, Value, file, flag, subcommands, with};
 enum Does {
     File,
     Check,
+    Migrate,
     Condition,
     Version,
     Details,
@@ -71,6 +72,7 @@ const OPTIONS: &[(Does, Opt)] = &[
     (Does::Branch, flag("-vqs", "only displays short version")),
     (Does::Branch, flag("-vqb", "only displays branch")),
     (Does::Check, flag("-c", "checks the configuration files and exits")),
+    (Does::Migrate, flag("--migrate", "prints the configuration with directives of older versions in today's words, and what changed")),
     (Does::Verbose, flag("-V", "with -c: prints a message if the files are valid")),
     (Does::Condition, with("-cc", "\"<condition>\"", "evaluates a condition and exits: 0 true, 1 false, 2 error")),
     (Does::Foreground, flag("-d", "stays in the foreground")),
@@ -159,6 +161,8 @@ pub(crate) enum Command {
     #[default]
     Run,
     Check,
+    /// `--migrate`
+    Migrate,
     Condition(String),
     Version {
         details: bool,
@@ -248,6 +252,7 @@ impl Args {
             match does {
                 Does::File => args.files.push(value("file name")?),
                 Does::Check => args.command = Command::Check,
+                Does::Migrate => args.command = Command::Migrate,
                 Does::Condition => args.command = Command::Condition(value("condition")?),
                 Does::Version => args.command = Command::Version { details: false },
                 Does::Details => args.command = Command::Version { details: true },

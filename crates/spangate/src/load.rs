@@ -3,12 +3,13 @@
 use config::diagnostic::{Diagnostics, Rendering, Severity};
 use config::environment::{Environment, Predefined};
 use config::load::LoadOptions;
+use config::migrate::{Action, Change};
 use config::model::{Bind, Config};
 use config::reader::Input;
 use proxy::Tls;
 
 use crate::args::{Args, Command};
-use crate::{alert, build, collectors, pages, say, say_error};
+use crate::{alert, build, collectors, notice, pages, say, say_bytes, say_error};
 
 /// The configuration was refused; its faults were printed.
 #[derive(Debug)]
@@ -130,11 +131,15 @@ fn load_inputs(
         collectors::read(config, &environment, &mut diagnostics)
     });
     say_error(&diagnostics.render(&rendering));
+    let old = (diagnostics.alerts() > 0).then(|| inputs.clone());
     let sources = pages::Sources::of(config.as_ref(), inputs, &diagnostics);
     let zero_warning = config
         .as_ref()
         .is_some_and(|config| config.global.zero_warning);
     let refused = diagnostics.refuses(args.warnings_are_errors || zero_warning);
+    if let Some(old) = old.filter(|_| refused) {
+        hint_at_migration(args, &old);
+    }
     match config {
         Some(config) if !refused => {
             if let Some(classes) = &args.keywords {
@@ -206,6 +211,51 @@ pub(crate) fn list(args: &Args, form: config::listing::Form) -> Result<(), Refus
     match diagnostics.alerts() {
         0 => Ok(()),
         _ => Err(Refused),
+    }
+}
+
+/// Prints a file with the directives of older versions in today's words, and what changed to
+/// standard error (`--migrate`).
+///
+/// # Errors
+/// The file cannot be read, there are several, or a line has to be changed by hand; this was
+/// printed.
+pub(crate) fn migrate(args: &Args) -> Result<(), Refused> {
+    let inputs = inputs(args)?;
+    let [input] = &*inputs else {
+        alert("'--migrate' rewrites one file: name it with '-f'.");
+        return Err(Refused);
+    };
+    let migrated = config::migrate::migrate(input, &build::info());
+    say_bytes(&migrated.text);
+    for change in &migrated.changes {
+        say_error(&format!("{change}\n"));
+    }
+    let is_left = |change: &Change| matches!(change.action, Action::Left(_));
+    if migrated.changes.iter().any(is_left) {
+        Err(Refused)
+    } else {
+        Ok(())
+    }
+}
+
+/// Names `--migrate` for files that were refused and that it can improve.
+fn hint_at_migration(args: &Args, inputs: &[Input]) {
+    if args.quiet {
+        return;
+    }
+    for input in inputs {
+        let changes = config::migrate::migrate(input, &build::info()).changes;
+        let can = changes.iter();
+        let count = can
+            .filter(|change| !matches!(change.action, Action::Left(_)))
+            .count();
+        if count > 0 {
+            let (name, lines) = (&input.name, if count == 1 { "line" } else { "lines" });
+            notice(&format!(
+                "config : 'spangate --migrate -f {name}' prints this file with {count} old {lines} in today's words."
+            ));
+        }
     }
 }
 

@@ -102,6 +102,10 @@ fn main() -> ExitCode {
                 Err(load::Refused) => ExitCode::FAILURE,
             }
         }
+        Command::Migrate => match load::migrate(&args) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(load::Refused) => ExitCode::FAILURE,
+        },
         Command::Check => match load::load(&args) {
             Ok(loaded) => {
                 if loaded.has_warnings && !args.quiet {
@@ -144,6 +148,12 @@ fn evaluate(condition: &str) -> ExitCode {
 pub(crate) fn say(text: &str) {
     use std::io::Write as _;
     let _ = std::io::stdout().write_all(text.as_bytes());
+}
+
+/// The same for bytes of any kind.
+pub(crate) fn say_bytes(bytes: &[u8]) {
+    use std::io::Write as _;
+    let _ = std::io::stdout().write_all(bytes);
 }
 
 /// Writes to standard error.

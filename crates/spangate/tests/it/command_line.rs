@@ -470,3 +470,38 @@ fn settings_of_a_master_need_one() {
     let output = run(&["-c", "-f", &file]);
     assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
 }
+
+#[test]
+fn old_files_are_rewritten() {
+    let folder = Folder::new();
+    let old = folder.write(
+        "old.cfg",
+        "defaults\n  mode http\n  contimeout 5000\n  clitimeout 5000\n  srvtimeout 5000\nlisten l 127.0.0.1:0\n  reqadd X-A:\\ b\n  server s 127.0.0.1:1",
+    );
+    let refused = run(&["-c", "-f", &old]);
+    assert_eq!(refused.status.code(), Some(1));
+    let hint = format!(
+        "'spangate --migrate -f {old}' prints this file with 6 old lines in today's words."
+    );
+    assert!(refused.stderr.contains(&hint), "{}", refused.stderr);
+    let migrated = run(&["--migrate", "-f", &old]);
+    assert_eq!(migrated.status.code(), Some(0), "{}", migrated.stderr);
+    assert_eq!(migrated.stderr.lines().count(), 6, "{}", migrated.stderr);
+    let new = folder.write("new.cfg", &migrated.stdout);
+    let accepted = run(&["-c", "-f", &new]);
+    assert_eq!(
+        accepted.status.code(),
+        Some(0),
+        "{}\n{}",
+        migrated.stdout,
+        accepted.stderr
+    );
+    assert_eq!(run(&["--migrate", "-f", &new]).stdout, migrated.stdout);
+    let hopeless = folder.write("hopeless.cfg", "backend b\n  option transparent\n");
+    assert_eq!(run(&["--migrate", "-f", &hopeless]).status.code(), Some(1));
+    assert_eq!(
+        run(&["--migrate", "-f", &new, "-f", &old]).status.code(),
+        Some(1)
+    );
+    assert_eq!(run(&["--migrate"]).status.code(), Some(1));
+}
