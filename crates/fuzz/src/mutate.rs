@@ -1,27 +1,9 @@
 //! Mutations of inputs, decided by a seed alone.
 
+use testing::Random;
+
 /// Inputs do not grow beyond this.
 const INPUT_BYTES_MAX: usize = 8192;
-
-/// A small generator (xorshift64*).
-#[derive(Clone, Debug)]
-pub struct Random(u64);
-
-impl Random {
-    /// A generator for a seed; 0 is as good as any other.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    /// A number below `bound`, which is not 0.
-    pub fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % bound
-    }
-}
 
 /// Changes an input in one to four places: a bit, a byte, a word, something less, something twice,
 /// another's end.

@@ -185,6 +185,7 @@ impl<T: Copy> Timers<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use testing::Random;
 
     #[test]
     fn a_moved_deadline_fires_once_at_its_last_moment() {
@@ -233,23 +234,17 @@ mod tests {
         let mut timers = Timers::default();
         let ids: Vec<TimerId> = (0..50).map(|owner| timers.add(owner)).collect();
         let mut wanted = vec![NEVER_MS; ids.len()];
-        let mut state = 1_u64;
-        let mut draw = |below: u64| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            (state >> 33) % below
-        };
+        let mut random = Random::new(1);
         let mut now_ms = 0;
         for _ in 0..20_000 {
-            let owner = draw(50) as usize;
-            let at_ms = match draw(10) {
+            let owner = random.below(50);
+            let at_ms = match random.below(10) {
                 0 => NEVER_MS,
-                _ => now_ms + 1 + draw(500),
+                _ => now_ms + 1 + random.number_below(500),
             };
             timers.set(ids[owner], at_ms);
             wanted[owner] = at_ms;
-            now_ms += draw(3);
+            now_ms += random.number_below(3);
             while let Some(owner) = timers.expired(now_ms) {
                 assert!(wanted[owner] <= now_ms, "{owner} fired early");
                 wanted[owner] = NEVER_MS;

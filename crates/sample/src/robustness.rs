@@ -6,41 +6,25 @@ use crate::pattern::Output;
 use crate::testing::{Facts, compiler};
 use crate::{Acls, HelloFacts, Kind, Place, SAMPLE_BYTES_MAX, TlsFacts, Value, convert, fetch};
 use std::sync::Arc;
+use testing::Random;
 
-/// A small deterministic generator (xorshift).
-struct Random(u64);
+/// Random bytes, mostly those that have a meaning in grammars.
+fn bytes(random: &mut Random, len_max: usize) -> Vec<u8> {
+    const SPECIAL: &[u8] = b",;=\"\\:/?&%+[]{}$@#. \t-_09aAfFzZ\0\xff\xc3";
+    (0..random.below(len_max + 1))
+        .map(|_| match random.below(8) {
+            0 => random.next() as u8,
+            _ => random.pick(SPECIAL),
+        })
+        .collect()
+}
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
-    }
-
-    fn coin(&mut self) -> bool {
-        self.next() & 1 == 1
-    }
-
-    /// Random bytes, mostly those that have a meaning in grammars.
-    fn bytes(&mut self, len_max: u64) -> Vec<u8> {
-        const SPECIAL: &[u8] = b",;=\"\\:/?&%+[]{}$@#. \t-_09aAfFzZ\0\xff\xc3";
-        let len = self.next() % (len_max + 1);
-        (0..len)
-            .map(|_| match self.next() % 8 {
-                0 => self.next() as u8,
-                _ => SPECIAL[(self.next() % SPECIAL.len() as u64) as usize],
-            })
-            .collect()
-    }
-
-    /// A random request target.
-    fn target(&mut self) -> Vec<u8> {
-        let mut bytes = self.bytes(30);
-        bytes.retain(u8::is_ascii_graphic);
-        bytes.insert(0, b'/');
-        bytes
-    }
+/// A random request target.
+fn target(random: &mut Random) -> Vec<u8> {
+    let mut bytes = bytes(random, 30);
+    bytes.retain(u8::is_ascii_graphic);
+    bytes.insert(0, b'/');
+    bytes
 }
 
 /// An argument list that is valid for a table entry.
@@ -156,24 +140,19 @@ fn bounded(value: &Value<'_>, expr: &str) {
 /// Facts with random bytes; the certificate is a real one with one byte changed.
 fn tls(random: &mut Random) -> TlsFacts {
     let mut certificate = include_bytes!("x509/data/client.der").to_vec();
-    let at = random
-        .bytes(2)
-        .iter()
-        .map(|byte| usize::from(*byte) * 3)
-        .sum::<usize>();
-    let last = certificate.len() - 1;
-    certificate[at.min(last)] ^= 0x5a;
+    let at = random.below(certificate.len());
+    certificate[at] ^= 0x5a;
     TlsFacts {
         version: 0x0304,
         cipher: 0x1301,
-        alpn: random.bytes(9).into(),
-        session_id: random.bytes(9).into(),
+        alpn: bytes(random, 9).into(),
+        session_id: bytes(random, 9).into(),
         own: Some(certificate.as_slice().into()),
-        peer: [certificate.into(), random.bytes(30).into()].into(),
-        root: Some(random.bytes(9).into()),
+        peer: [certificate.into(), bytes(random, 30).into()].into(),
+        root: Some(bytes(random, 9).into()),
         hello: Some(Box::new(HelloFacts {
-            ciphers: random.bytes(9).into(),
-            sigalgs: random.bytes(9).into(),
+            ciphers: bytes(random, 9).into(),
+            sigalgs: bytes(random, 9).into(),
             ..HelloFacts::default()
         })),
         ..TlsFacts::default()
@@ -195,25 +174,25 @@ fn every_fetch_takes_any_request() {
             )
         })
         .collect();
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut random = Random::new(0x9e37_79b9_7f4a_7c15);
     for _ in 0..200 {
         let mut facts = Facts::with_request("GET / HTTP/1.1\nHost: a\n\n");
         let head = facts.request.as_mut().expect("a request");
-        head.set_target(&random.target());
+        head.set_target(&target(&mut random));
         for name in ["a", "a", "host", "cookie", "cookie", "set-cookie"] {
-            head.append(name.as_bytes(), &random.bytes(40));
+            head.append(name.as_bytes(), &bytes(&mut random, 40));
         }
         facts.response = facts.request.clone();
-        facts.session.tlvs = Some(random.bytes(20).into_boxed_slice());
+        facts.session.tlvs = Some(bytes(&mut random, 20).into_boxed_slice());
         facts.session.tls = Some(Arc::new(tls(&mut random)));
         facts.txn.server_tls = Some(Arc::new(tls(&mut random)));
-        facts.txn.request_line = random.bytes(30);
-        facts.txn.is_http = random.coin();
-        facts.request_data = random.bytes(30);
-        facts.response_data = random.bytes(30);
-        facts.from_server = random.coin();
+        facts.txn.request_line = bytes(&mut random, 30);
+        facts.txn.is_http = random.chance(50);
+        facts.request_data = bytes(&mut random, 30);
+        facts.response_data = bytes(&mut random, 30);
+        facts.from_server = random.chance(50);
         facts.txn.request_body.framing = http::h1::Framing::Chunked;
-        facts.last_chance = random.coin();
+        facts.last_chance = random.chance(50);
         for (expr, text) in &exprs {
             if let Some(value) = expr.eval(&facts.scope()) {
                 bounded(&value, text);
@@ -240,13 +219,13 @@ fn every_converter_takes_any_value() {
             )
         })
         .collect();
-    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let mut random = Random::new(0x2545_f491_4f6c_dd1d);
     let mut facts = Facts::new();
     let base64 = "AAECAwQFBgcICQoLDA0ODw==";
     facts.txn.txn_vars.set(key.slot, Value::text(base64));
     let long = vec![b'"'; SAMPLE_BYTES_MAX];
     for round in 0..400 {
-        let bytes = random.bytes(60);
+        let bytes = bytes(&mut random, 60);
         let value = match round % 5 {
             0 => Value::Int(random.next() as i64 >> (random.next() % 64)),
             1 => Value::Bin((&bytes[..]).into()),
@@ -257,7 +236,7 @@ fn every_converter_takes_any_value() {
             _ => Value::text(&bytes[..]),
         };
         facts.txn.txn_vars.set(var.slot, value.detach());
-        facts.last_chance = random.coin();
+        facts.last_chance = random.chance(50);
         for (expr, text) in &exprs {
             if let Some(value) = expr.eval(&facts.scope()) {
                 bounded(&value, text);
@@ -274,7 +253,7 @@ fn every_converter_takes_any_value() {
 
 #[test]
 fn every_text_compiles_or_is_refused_with_a_place_inside_it() {
-    let mut random = Random(0xdead_beef_cafe_f00d);
+    let mut random = Random::new(0xdead_beef_cafe_f00d);
     let names: Vec<&str> = fetch::all()
         .map(|fetch| fetch.name)
         .chain(convert::all().map(|convert| convert.name))
@@ -283,7 +262,7 @@ fn every_text_compiles_or_is_refused_with_a_place_inside_it() {
         let mut text = String::new();
         for _ in 0..random.next() % 5 {
             text.push_str(names[(random.next() % names.len() as u64) as usize]);
-            text.push_str(&String::from_utf8_lossy(&random.bytes(8)));
+            text.push_str(&String::from_utf8_lossy(&bytes(&mut random, 8)));
             text.push(['%', '(', ')', ',', '[', ']', '{', '}'][(random.next() % 8) as usize]);
         }
         let mut compiler = compiler();

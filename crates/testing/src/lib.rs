@@ -35,6 +35,11 @@ impl Random {
         self.next() % end
     }
 
+    /// True in one of so many cases.
+    pub fn one_in(&mut self, cases: u64) -> bool {
+        self.number_below(cases) == 0
+    }
+
     /// True in so many of a hundred cases.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.number_below(100) < percent
@@ -81,6 +86,7 @@ mod tests {
             assert!((1..=9).contains(&random.part(9)));
             assert!([1, 2].contains(&random.pick(&[1, 2])));
             assert!(!random.chance(0) && random.chance(100));
+            assert!(random.one_in(1));
         }
     }
 }

@@ -17,6 +17,7 @@ use otlp::Signal;
 use prost::{DecodeError, Message};
 use serde_json::{Map, Value as Json, json};
 use syntax::hex;
+use testing::Random;
 
 use super::encode;
 
@@ -215,28 +216,13 @@ fn time(unix_ns: u64) -> String {
     }
 }
 
-/// A generator of numbers (splitmix64): the same in each run.
-struct Random(u64);
+/// Random parts of requests.
+struct Values(Random);
 
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ mixed >> 31
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize].clone()
-    }
-
+impl Values {
     /// A number with any count of bits.
     fn number(&mut self) -> u64 {
-        self.next() >> self.below(64)
+        self.0.next() >> self.0.number_below(64)
     }
 
     fn text(&mut self) -> String {
@@ -252,21 +238,23 @@ impl Random {
             "plain text of more than sixteen bytes \" and a quote",
             "two words",
         ];
-        self.pick(&kinds).to_owned()
+        self.0.pick(&kinds).to_owned()
     }
 
     fn time(&mut self) -> u64 {
-        let second = 1_700_000_000 + self.below(20);
-        let fraction = self.pick(&[0, 500_000, 123_456_789, 1, 999_999_999, 120_000_000]);
-        match self.below(8) {
+        let second = 1_700_000_000 + self.0.number_below(20);
+        let fraction = self
+            .0
+            .pick(&[0, 500_000, 123_456_789, 1, 999_999_999, 120_000_000]);
+        match self.0.number_below(8) {
             0 => self.number(),
             _ => second * 1_000_000_000 + fraction,
         }
     }
 
     fn id(&mut self, bytes: usize) -> Vec<u8> {
-        let byte = self.pick(&[1, 0xab, 0xff]);
-        match self.below(6) {
+        let byte = self.0.pick(&[1, 0xab, 0xff]);
+        match self.0.number_below(6) {
             0 => Vec::new(),
             1 => vec![byte; 3],
             _ => vec![byte; bytes],
@@ -275,15 +263,15 @@ impl Random {
 
     fn any(&mut self, depth: u32) -> Option<AnyValue> {
         let list = |random: &mut Self| {
-            (0..random.below(3))
+            (0..random.0.number_below(3))
                 .filter_map(|_| random.any(depth + 1))
                 .collect()
         };
-        let value = match self.below(if depth > 2 { 6 } else { 8 }) {
-            0 => return self.pick(&[None, Some(AnyValue { value: None })]),
-            1 => Any::BoolValue(self.below(2) == 0),
+        let value = match self.0.number_below(if depth > 2 { 6 } else { 8 }) {
+            0 => return self.0.pick(&[None, Some(AnyValue { value: None })]),
+            1 => Any::BoolValue(self.0.number_below(2) == 0),
             2 => Any::IntValue(self.number().cast_signed()),
-            3 => Any::DoubleValue(self.pick(&[0.5, -3.0, 1e300, f64::NAN])),
+            3 => Any::DoubleValue(self.0.pick(&[0.5, -3.0, 1e300, f64::NAN])),
             4 => Any::BytesValue(self.id(5)),
             5 => Any::StringValue(self.text()),
             6 => Any::ArrayValue(ArrayValue { values: list(self) }),
@@ -296,8 +284,8 @@ impl Random {
 
     fn pairs(&mut self, depth: u32) -> Vec<KeyValue> {
         let keys = ["url.path", "with blank", "", "é", "q\""];
-        let pairs = (0..self.below(4)).map(|_| KeyValue {
-            key: self.pick(&keys).to_owned(),
+        let pairs = (0..self.0.number_below(4)).map(|_| KeyValue {
+            key: self.0.pick(&keys).to_owned(),
             value: self.any(depth),
             ..KeyValue::default()
         });
@@ -314,18 +302,20 @@ impl Random {
                 message: message.clone(),
             })
         };
-        let status = self.pick(&[None, Some(Status::default()), status(2), status(7)]);
+        let status = self
+            .0
+            .pick(&[None, Some(Status::default()), status(2), status(7)]);
         Span {
             trace_id: self.id(16),
             span_id: self.id(8),
             trace_state: self.text(),
             parent_span_id: self.id(8),
             name: self.text(),
-            kind: self.pick(&[0, 1, 2, 3, 4, 5, 6, -1]),
+            kind: self.0.pick(&[0, 1, 2, 3, 4, 5, 6, -1]),
             start_time_unix_nano: start,
-            end_time_unix_nano: self.pick(&[start.saturating_add(lasted), 0, start]),
+            end_time_unix_nano: self.0.pick(&[start.saturating_add(lasted), 0, start]),
             attributes: self.pairs(0),
-            events: (0..self.below(3))
+            events: (0..self.0.number_below(3))
                 .map(|_| Event {
                     time_unix_nano: self.time(),
                     name: self.text(),
@@ -333,7 +323,7 @@ impl Random {
                     ..Event::default()
                 })
                 .collect(),
-            links: (0..self.below(3))
+            links: (0..self.0.number_below(3))
                 .map(|_| Link {
                     trace_id: self.id(16),
                     span_id: self.id(8),
@@ -350,7 +340,7 @@ impl Random {
     fn log(&mut self) -> LogRecord {
         LogRecord {
             time_unix_nano: self.time(),
-            severity_number: self.pick(&[0, 1, 9, 13, 24, 25, -1]),
+            severity_number: self.0.pick(&[0, 1, 9, 13, 24, 25, -1]),
             body: self.any(0),
             attributes: self.pairs(0),
             trace_id: self.id(16),
@@ -365,7 +355,7 @@ impl Random {
             attributes: self.pairs(0),
             ..Resource::default()
         };
-        self.pick(&[Some(resource), None])
+        self.0.pick(&[Some(resource), None])
     }
 
     fn scope(&mut self) -> Option<InstrumentationScope> {
@@ -374,14 +364,14 @@ impl Random {
             version: self.text(),
             ..InstrumentationScope::default()
         };
-        self.pick(&[Some(scope), None])
+        self.0.pick(&[Some(scope), None])
     }
 
     fn request(&mut self, signal: Signal) -> Vec<u8> {
         let (resource, scope) = (self.resource(), self.scope());
         match signal {
             Signal::Logs => {
-                let log_records = (0..self.below(4)).map(|_| self.log()).collect();
+                let log_records = (0..self.0.number_below(4)).map(|_| self.log()).collect();
                 let scope_logs = ScopeLogs {
                     scope,
                     log_records,
@@ -398,7 +388,7 @@ impl Random {
                 .encode_to_vec()
             }
             _ => {
-                let spans = (0..self.below(4)).map(|_| self.span()).collect();
+                let spans = (0..self.0.number_below(4)).map(|_| self.span()).collect();
                 let scope_spans = ScopeSpans {
                     scope,
                     spans,
@@ -420,7 +410,7 @@ impl Random {
 
 #[test]
 fn the_text_is_that_of_the_messages() {
-    let mut random = Random(1);
+    let mut random = Values(Random::new(1));
     for _ in 0..2000 {
         for signal in [Signal::Traces, Signal::Logs] {
             let request = random.request(signal);
@@ -432,7 +422,7 @@ fn the_text_is_that_of_the_messages() {
 
 #[test]
 fn cut_requests_are_refused_as_by_the_library() {
-    let mut random = Random(2);
+    let mut random = Values(Random::new(2));
     let request = (0..)
         .map(|_| random.request(Signal::Traces))
         .find(|request| request.len() > 200)
@@ -480,7 +470,7 @@ fn span_with_name(name: &str) -> Vec<u8> {
 
 #[test]
 fn durations_are_as_the_standard_library_writes_them() {
-    let mut random = Random(3);
+    let mut random = Values(Random::new(3));
     let edges = [
         0,
         1,

@@ -3,10 +3,11 @@
 //! `SPANGATE_FUZZ_RUNS` sets how many mutations each target gets, `SPANGATE_FUZZ_SEED` where they
 //! begin.
 
-use spangate_fuzz::mutate::{Random, mutate};
+use spangate_fuzz::mutate::mutate;
 use spangate_fuzz::{TARGETS, Target};
 use std::path::Path;
 use std::{env, fs, panic};
+use testing::Random;
 
 const RUNS: u64 = 20_000;
 

@@ -1,6 +1,7 @@
 //! Against the library's messages: what is written is read back as what was there.
 
 use crate::Signal;
+use crate::tests::Random;
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest as Logs;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest as Metrics;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest as Traces;
@@ -380,13 +381,8 @@ fn any_bytes_give_whole_json() {
         (Signal::Logs, logs().encode_to_vec()),
         (Signal::Metrics, metrics().encode_to_vec()),
     ];
-    let mut state = 1_u64;
-    let mut random = move |below: usize| {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) as usize % below
-    };
+    let mut random = Random::new(1);
+    let mut random = move |below: usize| random.below(below as u64) as usize;
     for run in 0..6000 {
         let (signal, seed) = &seeds[run % seeds.len()];
         let mut bytes = seed.clone();

@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
 use prost::Message as _;
+use testing::Random;
 
 use common::collector::Running;
 use common::http::Client;
@@ -31,18 +32,6 @@ const REQUESTS_MAX: u64 = 400;
 const BEGIN_MS_MAX: u64 = 60;
 /// Pause before refused data is sent again.
 const AGAIN: Duration = Duration::from_millis(5);
-
-/// xorshift64*
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32) % bound
-    }
-}
 
 /// A trace has two spans, which are sent with two requests: (sender, trace), and the number of the
 /// span.
@@ -90,7 +79,7 @@ impl Load {
     fn new(sender: u64, seed: u64) -> Load {
         Load {
             sender,
-            random: Random(seed * 1000 + sender + 1),
+            random: Random::new(seed * 1000 + sender + 1),
             next: 0,
             open: Vec::new(),
             acknowledged: BTreeSet::new(),
@@ -125,7 +114,7 @@ impl Load {
         let mut spans: Vec<(u64, u8)> = (0..TRACES).map(|more| (self.next + more, 1)).collect();
         self.next += TRACES;
         for _ in 0..TRACES.min(self.open.len() as u64) {
-            let at = self.random.below(self.open.len() as u64) as usize;
+            let at = self.random.below(self.open.len());
             spans.push((self.open.swap_remove(at), 2));
         }
         spans
@@ -231,7 +220,7 @@ service:
     fn run(&self) -> (BTreeSet<SpanKey>, BTreeMap<SpanKey, u64>) {
         let (came, (told, hears)) = (Came::default(), mpsc::channel());
         let (folder, sink) = (Folder::new(), sink(&came, told));
-        let mut random = Random(self.seed);
+        let mut random = Random::new(self.seed);
         let mut loads: Vec<Load> = (0..SENDERS)
             .map(|sender| Load::new(sender, self.seed))
             .collect();
@@ -239,11 +228,11 @@ service:
             let collector = Running::start(&self.yaml(&folder, &sink, life));
             if random.below(4) == 0 {
                 // Killed during its start.
-                let some = Duration::from_millis(random.below(BEGIN_MS_MAX));
+                let some = Duration::from_millis(random.number_below(BEGIN_MS_MAX));
                 let _ = collector.lines.recv_timeout(some);
                 kill(collector);
             } else {
-                loads = live(collector, loads, random.below(REQUESTS_MAX));
+                loads = live(collector, loads, random.number_below(REQUESTS_MAX));
             }
         }
         let acknowledged = loads.into_iter().flat_map(|load| load.acknowledged);

@@ -3,25 +3,11 @@
 
 use std::collections::BTreeMap;
 
+use testing::Random;
+
 use super::*;
 use crate::Name;
 use crate::h1::Framing;
-
-/// Random numbers from a seed (xorshift).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % limit
-    }
-
-    fn one_in(&mut self, count: u64) -> bool {
-        self.below(count) == 0
-    }
-}
 
 /// A message on its way: its payload is a run of numbers.
 #[derive(Debug, Default)]
@@ -73,7 +59,7 @@ fn head_of(random: &mut Random, is_request: bool) -> Head {
     }
     for _ in 0..random.below(6) {
         let name = format!("x-{}", random.below(8));
-        let value = "v".repeat(random.below(50) as usize + 1);
+        let value = "v".repeat(random.below(50) + 1);
         head.append(name.as_bytes(), value.as_bytes());
     }
     if random.one_in(20) {
@@ -87,8 +73,8 @@ impl Message {
         Message {
             total: match random.below(3) {
                 0 => 0,
-                1 => random.below(100) as usize,
-                _ => random.below(200_000) as usize,
+                1 => random.below(100),
+                _ => random.below(200_000),
             },
             has_trailers: random.one_in(3),
             ..Message::default()
@@ -100,7 +86,7 @@ impl Message {
         while !self.is_sent {
             let left = self.total - self.sent;
             let room = end.connection.data_room(stream);
-            let len = left.min(room).min(random.below(30000) as usize + 1);
+            let len = left.min(room).min(random.below(30000) + 1);
             if len == 0 && left > 0 {
                 return;
             }
@@ -136,7 +122,7 @@ impl Message {
 
 impl Life {
     fn new(seed: u64) -> Life {
-        let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut random = Random::new(seed);
         let mut limits = || Limits {
             head_bytes_max: 64 << 10,
             block_bytes_max: 64 << 10,
@@ -229,7 +215,7 @@ impl Life {
     fn credit(&mut self) {
         for end in [&mut self.client, &mut self.server] {
             while !end.uncredited.is_empty() && !self.random.one_in(10) {
-                let nth = self.random.below(end.uncredited.len() as u64) as usize;
+                let nth = self.random.below(end.uncredited.len());
                 let (stream, len) = end.uncredited.swap_remove(nth);
                 end.connection.consumed(stream, len, &mut end.out);
             }
@@ -239,7 +225,7 @@ impl Life {
     fn reset(&mut self) {
         let of_client = self.random.one_in(2);
         let ids: Vec<StreamId> = self.streams.keys().copied().collect();
-        let Some(&id) = ids.get(self.random.below(ids.len().max(1) as u64) as usize) else {
+        let Some(&id) = ids.get(self.random.below(ids.len().max(1))) else {
             return;
         };
         let end = if of_client {
@@ -261,8 +247,8 @@ impl Life {
         };
         let len = match self.random.below(3) {
             0 => from.out.len(),
-            1 => from.out.len().min(self.random.below(40) as usize),
-            _ => from.out.len().min(self.random.below(30000) as usize),
+            1 => from.out.len().min(self.random.below(40)),
+            _ => from.out.len().min(self.random.below(30000)),
         };
         to.input.extend(from.out.drain(..len));
         let (mut at, mut head) = (0, Head::default());

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 
 use config::model::{Balance as Configured, Proxy};
+use testing::Random;
 
 use super::{Balance, Beginning, Candidates};
 use crate::shared::{Releases, Turn};
@@ -22,7 +23,7 @@ struct Play {
     avoid: Option<usize>,
     releases: Releases,
     turn: Turn,
-    seed: u64,
+    random: RefCell<Random>,
     looks: Cell<usize>,
 }
 
@@ -56,7 +57,7 @@ impl Play {
             avoid: None,
             releases: Releases::default(),
             turn: Turn::default(),
-            seed: 1,
+            random: RefCell::new(Random::new(1)),
             looks: Cell::new(0),
         }
     }
@@ -87,7 +88,6 @@ impl Play {
             look(server);
             self.loads[server].get()
         };
-        let seed = RefCell::new(&mut self.seed);
         let picked = balance.pick(
             &Candidates {
                 id: &|server| server as u32,
@@ -101,15 +101,7 @@ impl Play {
                 releases: &self.releases,
             },
             None,
-            &mut || {
-                // SplitMix64
-                let mut seed = seed.borrow_mut();
-                **seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-                let mut number = **seed;
-                number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-                number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-                number ^ (number >> 31)
-            },
+            &mut || self.random.borrow_mut().next(),
         );
         if let Some(server) = picked {
             self.loads[server].set(self.loads[server].get() + 1);

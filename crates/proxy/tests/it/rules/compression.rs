@@ -4,6 +4,7 @@ use std::io::Read as _;
 
 use super::script::{DEFAULTS, Play, bytes, play};
 use crate::setups::runtime_config;
+use testing::Random;
 
 /// A body that is worth compressing.
 fn body() -> String {
@@ -208,14 +209,9 @@ fn a_slow_client_holds_the_server() {
     let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}compression algo gzip\nserver one 127.0.0.1:81\n"
     )));
-    // Digits without a pattern (xorshift): they take half of their room.
-    let mut seed = 1_u32;
-    let noise = std::iter::repeat_with(|| {
-        seed ^= seed << 13;
-        seed ^= seed >> 17;
-        seed ^= seed << 5;
-        char::from(b'0' + (seed % 10) as u8)
-    });
+    // Digits without a pattern take half of their room.
+    let mut random = Random::new(1);
+    let noise = std::iter::repeat_with(|| char::from(b'0' + random.below(10) as u8));
     let noise: String = noise.take(400_000).collect();
     let mut line = |line: &str| {
         play.line(line)
