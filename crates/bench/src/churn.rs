@@ -186,7 +186,7 @@ fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Resu
     for (load, protocol) in loads.into_iter().zip(["HTTP/1.1", "HTTP/2"]) {
         let mut tally = load.join().map_err(|_| "a client panicked")??;
         failed += tally.failed;
-        show((change.name, made, protocol), &mut tally, &proxy);
+        show(change.name, made, protocol, &mut tally, &proxy);
     }
     if let Some(problem) = &problem {
         println!("    change failed: {problem}");
@@ -195,7 +195,7 @@ fn phase(options: &Options, program: &peers::Installed, change: &Change) -> Resu
     Ok(problem.is_some() || failed > 0)
 }
 
-fn show((change, made, protocol): (&str, u32, &str), tally: &mut Tally, proxy: &Running) {
+fn show(change: &str, made: u32, protocol: &str, tally: &mut Tally, proxy: &Running) {
     let requests = tally.latencies.count() + tally.failed;
     let [p50_us, p99_us] = tally.latencies.percentiles([50, 99]);
     println!(

@@ -155,7 +155,8 @@ impl Comparison {
     pub fn case(
         &self,
         name: &str,
-        (rules, headers): (&str, &[&str]),
+        rules: &str,
+        headers: &[&str],
         progress: &mut Progress,
     ) -> Result<Vec<Cost>, Failure> {
         let mut samples: Vec<Vec<(f64, f64, f64, u64)>> = vec![Vec::new(); self.programs.len()];

@@ -184,8 +184,9 @@ fn count(
     let sink = crate::sink::Sink::start()?;
     let rules = match &options.tracing {
         Some(traced) => {
-            let to = (traced.exporter.as_str(), traced.collector.address);
-            tracing::rules(&traced.config, &traced.level, to, workdir.path())?
+            let receiver = traced.collector.address;
+            let (config, level) = (&traced.config, &traced.level);
+            tracing::rules(config, level, &traced.exporter, receiver, workdir.path())?
         }
         None => String::new(),
     };

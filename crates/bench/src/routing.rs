@@ -248,7 +248,8 @@ impl Place {
         wrk::load_host(
             url,
             HOST,
-            (self.shape.threads, self.shape.connections),
+            self.shape.threads,
+            self.shape.connections,
             seconds,
         )
     }

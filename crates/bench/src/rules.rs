@@ -42,7 +42,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut progress = comparison.progress(2);
     let all = format!("{} + map", rules.lines().count());
     for (name, rules) in [("none", ""), (all.as_str(), rules.as_str())] {
-        let costs = comparison.case(name, (rules, HEADERS), &mut progress)?;
+        let costs = comparison.case(name, rules, HEADERS, &mut progress)?;
         let haproxy = costs.iter().find(|cost| cost.name == "haproxy");
         for (index, cost) in costs.iter().enumerate() {
             println!(

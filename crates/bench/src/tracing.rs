@@ -121,7 +121,8 @@ fn select<T>(
 pub fn rules(
     config: &str,
     level: &str,
-    (exporter, receiver): (&str, SocketAddr),
+    exporter: &str,
+    receiver: SocketAddr,
     dir: &Path,
 ) -> Result<String, Failure> {
     let config = select(config, CONFIGS, |one| one.name)?;
@@ -138,7 +139,7 @@ pub fn rules(
         receiver,
         text: TextTo::Nowhere,
     };
-    chain::rules((0, tier), level, to, dir)
+    chain::rules(0, tier, level, to, dir)
 }
 
 /// State that all cases share.
@@ -181,7 +182,8 @@ impl Bench {
         program: &Installed,
         config: &Config,
         level: &Level,
-        (exporter, text): (Exporter, TextTo),
+        exporter: Exporter,
+        text: TextTo,
     ) -> Result<(Chain, SocketAddr), Failure> {
         let place = Place {
             dir: self.workdir.path(),
@@ -214,7 +216,7 @@ impl Bench {
         let mut faults = 0;
         for program in self.programs.clone() {
             let before = self.settled(exporter)?;
-            let (chain, listen) = self.start(&program, config, level, (exporter, TextTo::Files))?;
+            let (chain, listen) = self.start(&program, config, level, exporter, TextTo::Files)?;
             let mut stream = TcpStream::connect(listen)?;
             for number in 0..EXACT_REQUESTS {
                 client::get(&mut stream, PATH)
@@ -311,7 +313,7 @@ impl Bench {
         level: &Level,
         exporter: Exporter,
     ) -> Result<Sample, Failure> {
-        let (chain, listen) = self.start(program, config, level, (exporter, TextTo::Nowhere))?;
+        let (chain, listen) = self.start(program, config, level, exporter, TextTo::Nowhere)?;
         // A warm-up: connections are made, and pools grow.
         self.load(listen, 1)?;
         let counted = self.settled(exporter)?;

@@ -50,7 +50,7 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut cases = Vec::new();
     for count in counts {
         let name = format!("{count} variables");
-        let costs = comparison.case(&name, (&rules(count), &[]), &mut progress)?;
+        let costs = comparison.case(&name, &rules(count), &[], &mut progress)?;
         cases.push((count, costs));
     }
     drop(progress);

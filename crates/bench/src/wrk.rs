@@ -66,7 +66,8 @@ pub fn load_tls(
 pub fn load_host(
     url: &str,
     host: &str,
-    (threads, connections): (u32, u32),
+    threads: u32,
+    connections: u32,
     seconds: u32,
 ) -> Result<Outcome, Failure> {
     let mut command = command(threads, connections, seconds);

@@ -51,7 +51,8 @@ pub fn load_with(
     let (tree, mut diagnostics) = reader::read(inputs, &reading, environment);
     let filter_files = build::otel::files::read(
         &tree,
-        (options.build, read_file),
+        options.build,
+        read_file,
         environment,
         &mut diagnostics,
     );

@@ -74,8 +74,10 @@ impl Http {
         };
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
         let mut http = Http::new(
-            (&settings.endpoint, &settings.tls),
-            (options.connections, options.proxy.as_ref()),
+            &settings.endpoint,
+            &settings.tls,
+            options.connections,
+            options.proxy.as_ref(),
             timeout,
             form,
             content,
@@ -97,14 +99,22 @@ impl Http {
 
     pub(crate) fn zipkin(settings: &Zipkin) -> Result<Http, String> {
         let form = Form::Zipkin(settings.clone());
-        let to = (settings.endpoint.as_str(), &Tls::default());
-        let connections = (Connections::default(), None);
-        Http::new(to, connections, ZIPKIN_TIMEOUT, form, "application/json")
+        Http::new(
+            &settings.endpoint,
+            &Tls::default(),
+            Connections::default(),
+            None,
+            ZIPKIN_TIMEOUT,
+            form,
+            "application/json",
+        )
     }
 
     fn new(
-        (endpoint, tls): (&str, &Tls),
-        (connections, proxy): (Connections, Option<&Proxy>),
+        endpoint: &str,
+        tls: &Tls,
+        connections: Connections,
+        proxy: Option<&Proxy>,
         timeout: Duration,
         form: Form,
         content: &'static str,

@@ -82,7 +82,7 @@ fn judge_bytes(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Res
     let matched = match seen {
         Seen::Wait => return Ok(Judged::Wait),
         Seen::Failed(why) => {
-            return Err(fail(run, rule, expect, (CheckStatus::Layer7Invalid, why, false)).into());
+            return Err(fail(run, rule, expect, CheckStatus::Layer7Invalid, why, false).into());
         }
         Seen::Match(matched) => matched,
     };
@@ -93,7 +93,7 @@ fn judge_bytes(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Res
         return Ok(Judged::Good);
     }
     let status = expect.error_status.unwrap_or(CheckStatus::Layer7Invalid);
-    Err(fail(run, rule, expect, (status, "", matched)).into())
+    Err(fail(run, rule, expect, status, "", matched).into())
 }
 
 fn find(text: &[u8], what: &[u8]) -> bool {
@@ -125,7 +125,7 @@ fn custom(
     if run.input.is_empty() {
         return if run.at_end {
             let status = CheckStatus::Layer7Invalid;
-            Err(fail(run, rule, expect, (status, "", false)).into())
+            Err(fail(run, rule, expect, status, "", false).into())
         } else {
             Ok(Judged::Wait)
         };
@@ -147,11 +147,11 @@ fn custom(
         Parsed::Wait => {
             let status = CheckStatus::Layer7Invalid;
             let why = custom::cut_off(what);
-            Err(fail(run, rule, expect, (status, why, false)).into())
+            Err(fail(run, rule, expect, status, why, false).into())
         }
         Parsed::Failed { status, code, text } => {
             run.code = code;
-            let verdict = fail(run, rule, expect, (status, &text, false));
+            let verdict = fail(run, rule, expect, status, &text, false);
             Err(verdict.into())
         }
     }
@@ -179,7 +179,7 @@ fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Resu
     let is_last = run.at_end || exchange.is_whole();
     let Some(head) = exchange.head() else {
         return if exchange.is_broken() || is_last {
-            Err(fail(run, rule, expect, (Layer7Invalid, "", false)).into())
+            Err(fail(run, rule, expect, Layer7Invalid, "", false).into())
         } else {
             Ok(Judged::Wait)
         };
@@ -212,7 +212,7 @@ fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Resu
         Expectation::Header(header) => match has_header(run, head, header) {
             Ok(matched) => (matched, or(Layer7WrongStatus), reason()),
             Err(why) => {
-                return Err(fail(run, rule, expect, (Layer7Invalid, why, false)).into());
+                return Err(fail(run, rule, expect, Layer7Invalid, why, false).into());
             }
         },
         Expectation::Bytes { .. }
@@ -221,7 +221,7 @@ fn judge_http(run: &mut Run<'_>, rule: &CheckRule, expect: &CheckExpect) -> Resu
         | Expectation::Custom(_) => return judge_body(run, rule, expect, is_last),
     };
     if matched == expect.inverse {
-        Err(fail(run, rule, expect, (status, &why, false)).into())
+        Err(fail(run, rule, expect, status, &why, false).into())
     } else {
         Ok(Judged::Good)
     }
@@ -248,7 +248,7 @@ fn judge_body(
     if body.is_empty() {
         let why = or_own("HTTP content check could not find a response body");
         return if is_last {
-            Err(fail(run, rule, expect, (status, why, false)).into())
+            Err(fail(run, rule, expect, status, why, false).into())
         } else {
             Ok(Judged::Wait)
         };
@@ -268,7 +268,7 @@ fn judge_body(
             Ok(bytes) if too_few(bytes.len()) => return Ok(Judged::Wait),
             Ok(bytes) => find(body, &bytes),
             Err(why) => {
-                return Err(fail(run, rule, expect, (Layer7Invalid, why, false)).into());
+                return Err(fail(run, rule, expect, Layer7Invalid, why, false).into());
             }
         },
         Expectation::Status(_)
@@ -287,7 +287,7 @@ fn judge_body(
     } else {
         or_own("HTTP content check did not match")
     };
-    Err(fail(run, rule, expect, (status, why, false)).into())
+    Err(fail(run, rule, expect, status, why, false).into())
 }
 
 /// Whether a field is present, with the requested value if there is one.
@@ -336,7 +336,9 @@ fn fail(
     run: &mut Run<'_>,
     rule: &CheckRule,
     expect: &CheckExpect,
-    (status, why, matched): (CheckStatus, &str, bool),
+    status: CheckStatus,
+    why: &str,
+    matched: bool,
 ) -> Verdict {
     let mut text = match (why, &expect.on_error) {
         ("", Some(format)) => String::from_utf8_lossy(&run.render(format)).into_owned(),

@@ -73,7 +73,8 @@ impl Target {
     /// A check of a server; none if the server has no check of this kind.
     pub fn new(
         control: &Control,
-        (backend, place): (usize, usize),
+        backend: usize,
+        place: usize,
         record: &ServerRecord,
         checker: Checker,
     ) -> Option<Target> {

@@ -72,7 +72,7 @@ fn targets(control: &Control) -> HashMap<Key, Target> {
     for (backend, _) in backends {
         for (place, record) in tables.servers(backend) {
             for checker in [Checker::Health, Checker::Agent] {
-                if let Some(target) = Target::new(control, (backend, place), record, checker) {
+                if let Some(target) = Target::new(control, backend, place, record, checker) {
                     targets.insert((backend, place, checker), target);
                 }
             }

@@ -43,8 +43,8 @@ pub use evaluation::{AssignError, Onlooker, prepare};
 pub use logging::{event, event_of_process};
 pub use runtime_config::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
-    LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, Switches, Tls, TlsFinding,
-    TlsStatus, TlsSwitchError, TrustView, certificate_name,
+    LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, Switches, Tls,
+    TlsFileNames, TlsFinding, TlsStatus, TlsSwitchError, TrustView, certificate_name,
 };
 pub use shared::{
     Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,

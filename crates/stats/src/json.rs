@@ -23,7 +23,8 @@ pub fn row(row: &Row<'_>, out: &mut String) {
             row.kind.word()
         );
         field(
-            (column as usize, column.field().name),
+            column as usize,
+            column.field().name,
             column.tags(row.kind),
             value,
             out,
@@ -34,7 +35,7 @@ pub fn row(row: &Row<'_>, out: &mut String) {
 
 /// The rest of an object for a field: its index and name, its properties, its value. Closes the
 /// object.
-pub fn field((place, name): (usize, &str), tags: Tags, value: &Value<'_>, out: &mut String) {
+pub fn field(place: usize, name: &str, tags: Tags, value: &Value<'_>, out: &mut String) {
     let (origin, nature, scope) = tags;
     let shown = match value {
         Value::Text(text) => json!(text),

@@ -253,8 +253,13 @@ impl Facts {
             }
             out.push('{');
             let field = fact.field();
-            let named = (field.place as usize, field.name);
-            json::field(named, field.tags, value, &mut out);
+            json::field(
+                field.place as usize,
+                field.name,
+                field.tags,
+                value,
+                &mut out,
+            );
         }
         out.push_str("]\n");
         out

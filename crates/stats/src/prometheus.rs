@@ -102,7 +102,8 @@ impl Format {
     /// A gauge outside of the table of fields, with its series: labels and value.
     pub fn gauge<'a>(
         self,
-        (name, about): (&str, &str),
+        name: &str,
+        about: &str,
         series: impl Iterator<Item = ([(&'static str, &'a str); 2], f64)>,
         out: &mut String,
     ) {

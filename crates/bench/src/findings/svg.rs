@@ -137,8 +137,8 @@ impl Plot {
             let colour = number % COLOURS.len();
             let _ = writeln!(out, "<g class=\"plot-c{colour}\">");
             match &self.x.scale {
-                Scale::Names(names) => self.bars(&mut out, (number, series), names, (&x, &y)),
-                Scale::Linear | Scale::Log => lines(&mut out, series, (&x, &y)),
+                Scale::Names(names) => self.bars(&mut out, number, names, &x, &y),
+                Scale::Linear | Scale::Log => lines(&mut out, series, &x, &y),
             }
             let (left, top) = (AREA.2 + 16.0, AREA.1 + 12.0 + 20.0 * number as f64);
             let _ = write!(
@@ -202,16 +202,11 @@ impl Plot {
         );
     }
 
-    fn bars(
-        &self,
-        out: &mut String,
-        (number, series): (usize, &Series),
-        names: &[String],
-        (x, y): (&Range, &Range),
-    ) {
+    fn bars(&self, out: &mut String, number: usize, names: &[String], x: &Range, y: &Range) {
         let (left, top, right, bottom) = AREA;
         let room = (right - left) / names.len().max(1) as f64 * BARS_SHARE;
         let width = room / self.series.len() as f64;
+        let series = &self.series[number];
         for &(place, value) in &series.points {
             let (Some(across), Some(up)) = (x.place(place), y.place(value)) else {
                 continue;
@@ -228,7 +223,7 @@ impl Plot {
     }
 }
 
-fn lines(out: &mut String, series: &Series, (x, y): (&Range, &Range)) {
+fn lines(out: &mut String, series: &Series, x: &Range, y: &Range) {
     let (left, top, right, bottom) = AREA;
     let (mut path, mut dots) = (String::new(), String::new());
     for &(across, up) in &series.points {

@@ -64,7 +64,7 @@ impl Chain {
         for (number, tier) in config.tiers.iter().enumerate().rev() {
             let dir = place.dir.join(tier.name);
             fs::create_dir_all(&dir)?;
-            let rules = rules((number, tier), level, place.to, &dir)?;
+            let rules = rules(number, tier, level, place.to, &dir)?;
             let setting = Setting {
                 workers: Some(place.workers),
                 connections_max: place.connections_max,
@@ -97,7 +97,8 @@ impl Chain {
 
 /// The frontend lines of the proxy at an index of its series, whose files are in `dir`.
 pub fn rules(
-    (number, tier): (usize, &Tier),
+    number: usize,
+    tier: &Tier,
     level: &Level,
     to: To,
     dir: &Path,

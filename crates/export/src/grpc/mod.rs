@@ -72,7 +72,7 @@ impl Grpc {
         let wrong = |error: &dyn std::error::Error| format!("{}: {error}", settings.endpoint);
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
         let client = client(settings.compression)?;
-        let way = way(settings, &options, timeout, (client, ask))?;
+        let way = way(settings, &options, timeout, client, ask)?;
         let service = match signal {
             Signal::Traces => "trace.v1.TraceService",
             Signal::Metrics => "metrics.v1.MetricsService",
@@ -172,10 +172,8 @@ fn way(
     settings: &OtlpGrpc,
     options: &GrpcOptions,
     timeout: Duration,
-    (client, ask): (
-        fn(Channel) -> Client<Channel>,
-        impl FnOnce(&str, u16) -> Ask,
-    ),
+    client: fn(Channel) -> Client<Channel>,
+    ask: impl FnOnce(&str, u16) -> Ask,
 ) -> Result<Way, String> {
     let wrong = |error: &dyn std::error::Error| format!("{}: {error}", settings.endpoint);
     let uri: Uri = settings.endpoint.parse().map_err(|error| wrong(&error))?;

@@ -264,7 +264,7 @@ impl Export {
                 (labels, f64::from((gauge.value)(table, view.now.ms())))
             });
             if !tables.is_empty() {
-                self.format.gauge((gauge.name, gauge.about), series, out);
+                self.format.gauge(gauge.name, gauge.about, series, out);
             }
         }
     }

@@ -20,7 +20,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use config::model::OtelGroup;
 use net::Now;
 use telemetry::program::{Direction, Event};
-use telemetry::record::SETTLE_SPANS;
+use telemetry::record::{SETTLE_SPANS, Tracer};
 
 use crate::ids::ProxyId;
 use crate::logging::Scene;
@@ -215,9 +215,12 @@ impl Worker {
                     attached.tape.run_plain(*number, scope, direction, at)
                 } else {
                     let head = scene.eval.runtime_config.tracing.filters[attached.filter].head();
-                    let ids = &mut self.ids;
+                    let tracer = Tracer {
+                        ids: &mut self.ids,
+                        head,
+                    };
                     let trace = &mut attached.trace;
-                    trace.run_plain(scope, direction, at, (ids, head))
+                    trace.run_plain(scope, direction, at, tracer)
                 };
             if !is_run {
                 self.trace_scope(scene, stream, attached, *number, (direction, at));

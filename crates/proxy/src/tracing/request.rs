@@ -9,7 +9,7 @@ use net::{Addr, Now};
 use telemetry::program::http::{Key, span_name};
 use telemetry::program::{Direction, Evaluated, SpanKind, StatusCode};
 use telemetry::propagation;
-use telemetry::record::{Arena, Owner, Parent, SpanIndex};
+use telemetry::record::{Arena, Owner, Parent, SpanIndex, Tracer};
 
 use super::Worker;
 use super::propagation::from_format;
@@ -123,7 +123,10 @@ impl Worker {
             parent,
             Direction::Request,
             began,
-            (&mut self.ids, head),
+            Tracer {
+                ids: &mut self.ids,
+                head,
+            },
         );
         attached.requests = Requests {
             server: started,
@@ -175,7 +178,10 @@ impl Worker {
             Some(parent),
             Direction::Request,
             at,
-            (&mut self.ids, head),
+            Tracer {
+                ids: &mut self.ids,
+                head,
+            },
         );
         let tries = attached.requests.tries;
         attached.requests.tries += 1;

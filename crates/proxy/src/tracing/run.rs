@@ -2,7 +2,7 @@
 
 use net::Now;
 use telemetry::program::{self, Direction, Finish, SpanLine, TextId};
-use telemetry::record::key_value;
+use telemetry::record::{Tracer, key_value};
 
 use super::Worker;
 use super::details::{details, link_all, log};
@@ -188,14 +188,17 @@ impl Worker {
                     return self.trace_fault(scene, attached, cause);
                 }
                 let head = scene.eval.runtime_config.tracing.filters[attached.filter].head();
-                let ids = &mut self.ids;
+                let tracer = Tracer {
+                    ids: &mut self.ids,
+                    head,
+                };
                 let started = trace.start_span(
                     line.name,
                     line.kind,
                     parent.flatten(),
                     direction,
                     at,
-                    (ids, head),
+                    tracer,
                 );
                 match started {
                     Some(span) => span,
@@ -252,7 +255,7 @@ impl Worker {
                     value
                         .map(|value| {
                             let name = &program.texts[usize::from(*key)];
-                            key_value(&mut encoded, 1, name, (value, arena));
+                            key_value(&mut encoded, 1, name, value, arena);
                         })
                         .is_none()
                 });

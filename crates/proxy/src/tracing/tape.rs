@@ -2,7 +2,7 @@
 //! recorded in a short form, and played back when it is needed.
 
 use telemetry::program::{Program, Scope, SpanLine};
-use telemetry::record::Run;
+use telemetry::record::{Run, Tracer};
 
 use super::Worker;
 use super::details::{details, link_all, log};
@@ -110,9 +110,12 @@ impl Worker {
             let open = trace.open_span(line.name);
             let span = open.or_else(|| {
                 let parent = line.parent.and_then(|of| trace.resolve(of));
-                let ids = &mut self.ids;
+                let tracer = Tracer {
+                    ids: &mut self.ids,
+                    head,
+                };
                 let (direction, at) = (run.direction, run.at);
-                trace.start_span(line.name, line.kind, parent, direction, at, (ids, head))
+                trace.start_span(line.name, line.kind, parent, direction, at, tracer)
             });
             // There is room, because a tape holds less than a stream may have.
             let Some(span) = span else { continue };

@@ -217,10 +217,11 @@ fn line(compiler: &mut Compiler, words: &[&[u8]]) -> Result<Line, ExprError> {
     let texts = written.iter().map(|(_, text)| &**text);
     let routes = routes::of_line(compiled.fetch.name, method, texts);
     let matcher = match flags.id {
-        Some(id) => {
+        Some((word, id)) => {
             flags.files.push(with_id(
                 compiler,
                 words,
+                word,
                 id,
                 how,
                 compiled.fetch.name,
@@ -261,11 +262,12 @@ fn groups(list: &Userlist, words: &[&[u8]], first: usize) -> Result<(), ExprErro
     Ok(())
 }
 
-/// Patterns that can be edited at run time because they have an id.
+/// Patterns that can be edited at run time because they have an id, which the word at `word` gives.
 fn with_id(
     compiler: &mut Compiler,
     words: &[&[u8]],
-    (word, id): (usize, u32),
+    word: usize,
+    id: u32,
     how: How,
     keyword: &str,
     written: &[WrittenPattern<'_>],

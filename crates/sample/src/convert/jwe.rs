@@ -235,9 +235,13 @@ impl Encryption {
         }
         match &self.mode {
             Mode::Gcm(algorithm) => {
-                let (vector, tag) = (&token.vector, &token.tag);
-                let additional = token.written_header;
-                gcm_open(algorithm, key, (vector, tag, additional), token.content)
+                let sealed = Sealed {
+                    nonce: &token.vector,
+                    tag: &token.tag,
+                    additional: token.written_header,
+                    content: token.content,
+                };
+                gcm_open(algorithm, key, sealed)
             }
             Mode::Cbc(algorithm, hash) => {
                 let (for_tag, for_content) = key.split_at(key.len() / 2);
@@ -270,20 +274,29 @@ fn is_tagged(token: &Token<'_>, hash: hmac::Algorithm, key: &[u8]) -> bool {
     verify_slices_are_equal(half, &token.tag).is_ok()
 }
 
-/// Decrypts with AES-GCM, with the nonce, the tag and the additional authenticated data.
+/// What AES-GCM made of a text (RFC 5116 §5.1).
+struct Sealed<'a> {
+    nonce: &'a [u8],
+    tag: &'a [u8],
+    /// The additional authenticated data.
+    additional: &'a [u8],
+    content: Vec<u8>,
+}
+
+/// Decrypts with AES-GCM. None if the authentication tag does not match.
 fn gcm_open(
     algorithm: &'static aead::Algorithm,
     key: &[u8],
-    (nonce, tag, additional): (&[u8], &[u8], &[u8]),
-    mut bytes: Vec<u8>,
+    sealed: Sealed<'_>,
 ) -> Option<Vec<u8>> {
-    if tag.len() != algorithm.tag_len() {
+    if sealed.tag.len() != algorithm.tag_len() {
         return None;
     }
     let key = LessSafeKey::new(UnboundKey::new(algorithm, key).ok()?);
-    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
-    bytes.extend_from_slice(tag);
-    let plain = key.open_in_place(nonce, Aad::from(additional), &mut bytes);
+    let nonce = Nonce::try_assume_unique_for_key(sealed.nonce).ok()?;
+    let mut bytes = sealed.content;
+    bytes.extend_from_slice(sealed.tag);
+    let plain = key.open_in_place(nonce, Aad::from(sealed.additional), &mut bytes);
     let length = plain.ok()?.len();
     bytes.truncate(length);
     Some(bytes)

@@ -221,7 +221,7 @@ impl Severity {
     }
 
     /// The message with its severity, and with one line feed at its end.
-    pub fn apply(self, (number, name): (char, &str), text: &str) -> String {
+    pub fn apply(self, number: char, name: &str, text: &str) -> String {
         let text = text.trim_end_matches('\n');
         match self {
             Severity::None => format!("{text}\n"),

@@ -78,7 +78,7 @@ fn lines(subjects: &Subjects, backend: usize, kind: Kind, hide: Anonymiser) -> S
                     proxy.id,
                     server.id
                 )
-                .and_then(|()| connections(server, &load, (&idle, hide), &mut out))
+                .and_then(|()| connections(server, &load, &idle, hide, &mut out))
             }
         };
     }
@@ -148,7 +148,8 @@ fn state(
 fn connections(
     server: &ServerRecord,
     load: &ServerLoad,
-    (idle, hide): (&[u32], Anonymiser),
+    idle: &[u32],
+    hide: Anonymiser,
     out: &mut String,
 ) -> std::fmt::Result {
     let (addr, port) = place(server, hide);

@@ -217,10 +217,10 @@ impl Session {
         let mut bytes = match reply {
             Reply::Done | Reply::End => Vec::new(),
             Reply::Dump(text) => text.into_bytes(),
-            Reply::Said(text) => self.severity.apply(('6', "info"), &text).into_bytes(),
-            Reply::Noted(text) => self.severity.apply(('5', "notice"), &text).into_bytes(),
-            Reply::Warned(text) => self.severity.apply(('4', "warning"), &text).into_bytes(),
-            Reply::Refused(text) => self.severity.apply(('3', "err"), &text).into_bytes(),
+            Reply::Said(text) => self.severity.apply('6', "info", &text).into_bytes(),
+            Reply::Noted(text) => self.severity.apply('5', "notice", &text).into_bytes(),
+            Reply::Warned(text) => self.severity.apply('4', "warning", &text).into_bytes(),
+            Reply::Refused(text) => self.severity.apply('3', "err", &text).into_bytes(),
             Reply::Parts(parts) => {
                 let mut bytes = Vec::new();
                 for part in parts {

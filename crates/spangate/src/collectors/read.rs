@@ -30,12 +30,12 @@ pub(crate) fn read(
             let proxy = config.proxies.get(filter.proxy);
             let name = proxy.map_or("", |proxy| proxy.name.as_str());
             let place = format!("proxy '{name}', filter '{}'", filter.id);
-            let file = (place, filter.settings_file.as_str());
-            signals_are_taken(config, &filter.settings, file, &read, diagnostics);
+            let file = filter.settings_file.as_str();
+            signals_are_taken(config, &filter.settings, place, file, &read, diagnostics);
         }
         if let Some(settings) = &config.global.stats_otlp {
-            let place = ("'stats otlp'".to_owned(), "");
-            signals_are_taken(config, settings, place, &read, diagnostics);
+            let place = "'stats otlp'".to_owned();
+            signals_are_taken(config, settings, place, "", &read, diagnostics);
         }
     }
     read
@@ -117,12 +117,13 @@ impl Texts {
     }
 }
 
-/// Reports collectors that do not accept the signals sent to them. `place`: the sender, and the
-/// file of its settings.
+/// Reports collectors that do not accept the signals sent to them. `place`: the sender; `file`:
+/// the file of its settings.
 fn signals_are_taken(
     config: &Config,
     settings: &telemetry::settings::Settings,
-    (place, file): (String, &str),
+    place: String,
+    file: &str,
     read: &[config::Config],
     diagnostics: &mut Diagnostics,
 ) {

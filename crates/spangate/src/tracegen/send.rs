@@ -66,9 +66,15 @@ pub(super) async fn run(options: &Options) -> ExitCode {
     let terminal = std::io::stderr().is_terminal();
     let shows = !options.quiet && (terminal || options.progress);
     let line = if terminal {
-        ("\r\x1b[K", "")
+        LineEnds {
+            before: "\r\x1b[K",
+            after: "",
+        }
     } else {
-        ("", "\n")
+        LineEnds {
+            before: "",
+            after: "\n",
+        }
     };
     let progress = shows.then(|| tokio::spawn(tell(Arc::clone(&totals), begin, line)));
     let traces = make(options, begin, ready).await;
@@ -226,12 +232,14 @@ impl Totals {
     }
 }
 
-/// Prints the progress, between the texts that begin and end a line.
-async fn tell(
-    totals: Arc<Totals>,
-    begin: Instant,
-    (before_line, after_line): (&'static str, &'static str),
-) {
+/// The texts that begin and end a line: a terminal's line is written over.
+struct LineEnds {
+    before: &'static str,
+    after: &'static str,
+}
+
+/// Prints the progress.
+async fn tell(totals: Arc<Totals>, begin: Instant, line: LineEnds) {
     let (mut before, mut at) = (0, begin);
     loop {
         tokio::time::sleep(TELL_EVERY).await;
@@ -239,9 +247,11 @@ async fn tell(
         let rate = (accepted - before) as f64 / (now - at).as_secs_f64();
         (before, at) = (accepted, now);
         crate::say_error(&format!(
-            "{before_line}{:>7.1} s  {accepted} spans accepted  {rate:.0} spans/s  {} refused{after_line}",
+            "{}{:>7.1} s  {accepted} spans accepted  {rate:.0} spans/s  {} refused{}",
+            line.before,
             (now - begin).as_secs_f64(),
-            totals.refused.load(Relaxed)
+            totals.refused.load(Relaxed),
+            line.after
         ));
     }
 }

@@ -18,11 +18,36 @@ struct Between {
     upload: String,
 }
 
-const CLIENTS: [(&str, &str, &str); 4] = [
-    ("http", "--http1.1", "1.1"),
-    ("http", "--http2-prior-knowledge", "2"),
-    ("https", "--http1.1", "1.1"),
-    ("https", "--http2", "2"),
+/// How curl speaks to the proxy.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    scheme: &'static str,
+    option: &'static str,
+    /// The version that curl reports.
+    version: &'static str,
+}
+
+const CLIENTS: [Client; 4] = [
+    Client {
+        scheme: "http",
+        option: "--http1.1",
+        version: "1.1",
+    },
+    Client {
+        scheme: "http",
+        option: "--http2-prior-knowledge",
+        version: "2",
+    },
+    Client {
+        scheme: "https",
+        option: "--http1.1",
+        version: "1.1",
+    },
+    Client {
+        scheme: "https",
+        option: "--http2",
+        version: "2",
+    },
 ];
 const SERVERS: [(&str, &str); 4] = [("h1", "1.1"), ("h1s", "1.1"), ("h2", "2.0"), ("h2s", "2.0")];
 
@@ -84,9 +109,9 @@ impl Between {
         format!("{scheme}://{at}{path}")
     }
 
-    fn get(&self, (scheme, version, _): (&str, &str, &str), path: &str, more: &[&str]) -> Fetched {
-        let url = self.url(scheme, path);
-        let mut all = vec!["-k", version];
+    fn get(&self, client: Client, path: &str, more: &[&str]) -> Fetched {
+        let url = self.url(client.scheme, path);
+        let mut all = vec!["-k", client.option];
         all.extend(more);
         all.push(&url);
         curl(&self.proxy.folder, &all)
@@ -104,7 +129,7 @@ fn every_version_meets_every_version() {
             let case = format!("{client:?} {server}");
             let get = |path: &str, more: &[&str]| {
                 let got = between.get(client, &format!("/{server}{path}"), more);
-                assert_eq!(got.version, client.2, "{case} {path} {got:?}");
+                assert_eq!(got.version, client.version, "{case} {path} {got:?}");
                 got
             };
             let got = get("/tell", &["-b", "a=1; b=2"]);
@@ -134,7 +159,7 @@ fn every_version_meets_every_version() {
             );
             let got = get("/empty", &[]);
             assert_eq!((got.status, got.exit), (204, 0), "{case}");
-            let path = format!("/put/{}-{}-{server}", client.0, client.2);
+            let path = format!("/put/{}-{}-{server}", client.scheme, client.version);
             // With and without `Expect: 100-continue`.
             for (expect, status) in [("expect: 100-continue", 201), ("expect:", 204)] {
                 let wait = ["--expect100-timeout", "0.05"];

@@ -144,7 +144,7 @@ impl Trace {
         attribute: &Attribute,
     ) {
         let name = &program.texts[usize::from(attribute.key)];
-        key_value(out, field, name, (attribute.value, &self.arena));
+        key_value(out, field, name, attribute.value, &self.arena);
     }
 
     fn events(&self, program: &Program, out: &mut Vec<u8>, first: Next) {
@@ -207,7 +207,7 @@ impl Trace {
 /// A `KeyValue` field whose lengths are computed before it is written. `name` is the key, encoded
 /// as field number 1.
 #[inline]
-pub fn key_value(out: &mut Vec<u8>, field: u32, name: &[u8], (value, arena): (Evaluated, &Arena)) {
+pub fn key_value(out: &mut Vec<u8>, field: u32, name: &[u8], value: Evaluated, arena: &Arena) {
     match value {
         Evaluated::Text(text) => {
             let text = arena.get(text);

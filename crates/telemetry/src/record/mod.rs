@@ -155,6 +155,16 @@ pub struct Head<'a> {
     pub honours_parent: bool,
 }
 
+/// What makes spans: the generator of identifiers and how they are sampled, as the tracer of an
+/// OpenTelemetry SDK.
+#[derive(Debug)]
+pub struct Tracer<'a> {
+    /// The identifiers of new traces and spans.
+    pub ids: &'a mut Ids,
+    /// How their sampled flag is determined.
+    pub head: Head<'a>,
+}
+
 /// The owner of attributes.
 #[derive(Clone, Copy, Debug)]
 pub enum Owner {
@@ -305,12 +315,13 @@ impl Trace {
         parent: Option<Parent>,
         direction: Direction,
         at: Now,
-        (ids, head): (&mut Ids, Head<'_>),
+        tracer: Tracer<'_>,
     ) -> Option<SpanIndex> {
         if self.spans.len() >= SPANS_MAX {
             self.spans_dropped += 1;
             return None;
         }
+        let Tracer { ids, head } = tracer;
         let valid = parent.filter(|parent| parent.context.is_valid());
         let trace_id = match &valid {
             Some(parent) => parent.context.trace_id,
@@ -362,7 +373,7 @@ impl Trace {
         scope: &Scope,
         direction: Direction,
         at: Now,
-        (ids, head): (&mut Ids, Head<'_>),
+        tracer: Tracer<'_>,
     ) -> bool {
         if let Some(line) = scope.spans.first()
             && self.open_span(line.name).is_none()
@@ -374,7 +385,7 @@ impl Trace {
                     parent => parent,
                 },
             };
-            self.start_span(line.name, line.kind, parent, direction, at, (ids, head));
+            self.start_span(line.name, line.kind, parent, direction, at, tracer);
         }
         for span in &scope.finish.spans {
             self.finish(*span, at);

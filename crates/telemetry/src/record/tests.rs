@@ -192,9 +192,13 @@ impl Both<'_> {
             outcome: self.outcome,
             honours_parent: self.honours_parent,
         };
+        let tracer = Tracer {
+            ids: &mut self.ids,
+            head,
+        };
         let made = self
             .trace
-            .start_span(name, kind, parent, direction, at, (&mut self.ids, head));
+            .start_span(name, kind, parent, direction, at, tracer);
         let made = made.map(|place| self.trace.span(place).context);
         let decided = Decided {
             always: self.sampler == Sampler::AlwaysOn,
@@ -227,7 +231,7 @@ impl Both<'_> {
             .trace
             .log(Log::new((1, line), at, observed, span, text));
         self.model
-            .log(line as u8 + 1, (at, observed), span, body, made.is_some());
+            .log(line as u8 + 1, at, observed, span, body, made.is_some());
         self.owners.extend(made.map(Owner::Log));
     }
 
@@ -393,7 +397,7 @@ fn begun(trace: &mut Trace, ids: &mut Ids) -> Option<SpanIndex> {
         honours_parent: false,
     };
     let kind = SpanKind::Server;
-    trace.start_span(0, kind, None, Direction::Request, AT, (ids, head))
+    trace.start_span(0, kind, None, Direction::Request, AT, Tracer { ids, head })
 }
 
 #[test]

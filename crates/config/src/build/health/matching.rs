@@ -45,7 +45,7 @@ pub fn parse(
         if negated {
             return Err(rule.fault(cursor, &format!("[!] not supported with '{word}'")));
         }
-        option(rule, shared, cursor, word, (&mut options, &mut comment))?;
+        option(rule, shared, cursor, word, &mut options, &mut comment)?;
     }
     match what {
         Some(what) => Ok((CheckExpect { what, ..options }, comment)),
@@ -129,7 +129,8 @@ fn option(
     shared: &mut Shared<'_>,
     cursor: &mut Cursor<'_>,
     word: &str,
-    (expect, comment): (&mut CheckExpect, &mut Option<Octets>),
+    expect: &mut CheckExpect,
+    comment: &mut Option<Octets>,
 ) -> Parse {
     use CheckStatus as S;
     match word {
@@ -272,15 +273,14 @@ fn header(
         return Err(rule.fault(cursor, &message));
     }
     let is_format = cursor.take() == "name-lf";
-    let name = header_pattern(rule, shared, cursor, (keyword, is_format, true))?;
+    let part = HeaderPart::Name;
+    let name = header_pattern(rule, shared, cursor, keyword, part, is_format)?;
     let value = match cursor.peek() {
         "value" | "value-lf" => {
             let is_format = cursor.take() == "value-lf";
+            let part = HeaderPart::Value;
             Some(header_pattern(
-                rule,
-                shared,
-                cursor,
-                (keyword, is_format, false),
+                rule, shared, cursor, keyword, part, is_format,
             )?)
         }
         _ => None,
@@ -292,11 +292,21 @@ fn header(
     })
 }
 
+/// What of a header field a pattern is compared with.
+#[derive(Clone, Copy, PartialEq)]
+enum HeaderPart {
+    Name,
+    Value,
+}
+
+/// A pattern after `name` or `value`; `is_format`: the keyword was `name-lf` or `value-lf`.
 fn header_pattern(
     rule: &Rule,
     shared: &mut Shared<'_>,
     cursor: &mut Cursor<'_>,
-    (keyword, is_format, is_name): (&str, bool, bool),
+    keyword: &str,
+    part: HeaderPart,
+    is_format: bool,
 ) -> Parse<HeaderPattern> {
     let mut word = "str";
     if cursor.peek() == "-m" {
@@ -330,7 +340,10 @@ fn header_pattern(
         "end" => HeaderMatch::End,
         "sub" => HeaderMatch::Inside,
         // Header names are compared without case.
-        "reg" => HeaderMatch::Regex(regex(rule, cursor, &octets, is_name)?),
+        "reg" => {
+            let ignores_case = part == HeaderPart::Name;
+            HeaderMatch::Regex(regex(rule, cursor, &octets, ignores_case)?)
+        }
         _ => HeaderMatch::Whole,
     };
     let text = if is_format {

@@ -120,7 +120,8 @@ impl Files {
         &mut self,
         name: &str,
         text: &[u8],
-        (build, read_file): (&BuildInfo, &ReadFile<'_>),
+        build: &BuildInfo,
+        read_file: &ReadFile<'_>,
         environment: &mut Environment,
         diagnostics: &mut Diagnostics,
     ) {
@@ -139,7 +140,8 @@ impl Files {
 /// directory.
 pub fn read(
     tree: &Tree,
-    (build, read_file): (&BuildInfo, &ReadFile<'_>),
+    build: &BuildInfo,
+    read_file: &ReadFile<'_>,
     environment: &mut Environment,
     diagnostics: &mut Diagnostics,
 ) -> Files {
@@ -165,8 +167,7 @@ pub fn read(
         }
         match read_file(name) {
             Ok(text) => {
-                let by = (build, read_file);
-                files.add(name, &text, by, environment, diagnostics);
+                files.add(name, &text, build, read_file, environment, diagnostics);
             }
             Err(error) => {
                 files.files.insert(name.to_owned(), Err(error));

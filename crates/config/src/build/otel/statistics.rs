@@ -43,7 +43,7 @@ pub fn stats_otlp(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let own = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT";
     let get = |name: &str| match (name, interval) {
         ("OTEL_METRIC_EXPORT_INTERVAL", Some(ms)) => Some(ms.to_string()),
-        _ => variable(files, name, own, (&endpoint, &service)),
+        _ => variable(files, name, own, endpoint.as_ref(), service.as_ref()),
     };
     let (settings, mut warnings) = Settings::from_environment(&get);
     let settings = Settings {

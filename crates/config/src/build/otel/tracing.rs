@@ -140,7 +140,7 @@ pub fn option(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     }
     let files = &build.shared.filter_files;
     let own = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-    let variable = |name: &str| variable(files, name, own, (&endpoint, &service));
+    let variable = |name: &str| variable(files, name, own, endpoint.as_ref(), service.as_ref());
     let disabled =
         variable("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true"));
     let (formats, unknown) = formats(variable("OTEL_PROPAGATORS").as_deref());
@@ -187,13 +187,14 @@ pub(super) fn variable(
     files: &Files,
     name: &str,
     own_endpoint: &str,
-    (endpoint, service): (&Option<String>, &Option<String>),
+    endpoint: Option<&String>,
+    service: Option<&String>,
 ) -> Option<String> {
     let said = match name {
-        "OTEL_EXPORTER_OTLP_ENDPOINT" => endpoint.as_ref(),
+        "OTEL_EXPORTER_OTLP_ENDPOINT" => endpoint,
         // The line's endpoint replaces this variable.
         name if name == own_endpoint && endpoint.is_some() => return None,
-        "OTEL_SERVICE_NAME" => service.as_ref(),
+        "OTEL_SERVICE_NAME" => service,
         _ => None,
     };
     said.cloned()

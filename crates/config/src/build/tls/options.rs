@@ -20,13 +20,23 @@ const VERSIONS: [(&str, u16); 5] = [
     ("TLSv1.3", 0x0304),
 ];
 
+/// An option whose value is a list in OpenSSL's syntax.
+struct ListOption {
+    word: &'static str,
+    /// What the list holds, in messages.
+    what: &'static str,
+    /// The version of TLS that the list matters for; none: every one.
+    only: Option<TlsVersion>,
+    parser: fn(&str) -> Result<Chosen, &'static str>,
+}
+
 /// Options whose value is a list in OpenSSL's syntax.
 macro_rules! lists {
     ($($name:ident $word:literal $what:literal $parser:path, $only:expr;)*) => {$(
         #[doc = concat!("`", $word, "`")]
         pub fn $name(words: &mut Words, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
-            let numbers = list(words, cursor, ($word, $what, $only), $parser)?;
-            words.options.$name = Some(numbers);
+            let option = ListOption { word: $word, what: $what, only: $only, parser: $parser };
+            words.options.$name = Some(list(words, cursor, &option)?);
             Ok(())
         }
     )*};
@@ -41,20 +51,21 @@ lists! {
 
 /// `ecdhe`
 pub fn ecdhe(words: &mut Words, cursor: &mut Cursor<'_>, _shared: &mut Shared<'_>) -> Parse {
-    let meta = ("ecdhe", "elliptic named curve", None);
-    words.ecdhe = Some(list(words, cursor, meta, groups::curves)?);
+    let option = ListOption {
+        word: "ecdhe",
+        what: "elliptic named curve",
+        only: None,
+        parser: groups::curves,
+    };
+    words.ecdhe = Some(list(words, cursor, &option)?);
     Ok(())
 }
 
 /// Consumes a list, and records its faults.
-fn list(
-    words: &mut Words,
-    cursor: &mut Cursor<'_>,
-    (word, what, only): (&str, &str, Option<TlsVersion>),
-    parser: fn(&str) -> Result<Chosen, &'static str>,
-) -> Parse<Vec<u16>> {
+fn list(words: &mut Words, cursor: &mut Cursor<'_>, option: &ListOption) -> Parse<Vec<u16>> {
+    let ListOption { word, what, .. } = option;
     let text = value(cursor, &format!("missing {word} list"))?;
-    let chosen = parser(text);
+    let chosen = (option.parser)(text);
     let unable = |why: &str| {
         let message = format!("unable to set {what} to '{text}': {why}.");
         Some((Severity::Alert, message))
@@ -69,7 +80,7 @@ fn list(
         }
         Ok(_) => None,
     };
-    words.note(cursor, word, only, found);
+    words.note(cursor, word, option.only, found);
     Ok(chosen.unwrap_or_default().numbers)
 }
 

@@ -30,7 +30,7 @@ pub use files::EditError;
 use files::{Files, ServerRecipe};
 use load::Loader;
 pub use ocsp::OcspSubject;
-pub use views::{CertificateView, ListView, NameView, Status, TrustView};
+pub use views::{CertificateView, FileNames, ListView, NameView, Status, TrustView};
 
 /// An error or warning about a file that a configuration names.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -77,16 +77,26 @@ pub struct NameView {
     pub der: Vec<u8>,
 }
 
-/// The name of the file in the transaction, and the names of all files.
-fn names<T>(kind: &Kind<T>) -> (Option<String>, Vec<String>) {
-    let draft = kind.draft.as_ref().map(|(name, _)| name.clone());
-    (draft, kind.files.keys().cloned().collect())
+/// The names of the files of one kind.
+#[derive(Debug)]
+pub struct FileNames {
+    /// The file that the transaction changes.
+    pub draft: Option<String>,
+    /// All files, by name.
+    pub all: Vec<String>,
+}
+
+fn names<T>(kind: &Kind<T>) -> FileNames {
+    FileNames {
+        draft: kind.draft.as_ref().map(|(name, _)| name.clone()),
+        all: kind.files.keys().cloned().collect(),
+    }
 }
 
 impl Tls {
     /// The certificate in the transaction, and all certificates by name.
     #[must_use]
-    pub fn certificate_names(&self) -> (Option<String>, Vec<String>) {
+    pub fn certificate_names(&self) -> FileNames {
         names(&self.files().certificates)
     }
 
@@ -138,7 +148,7 @@ impl Tls {
 
     /// The revocation list file in the transaction, and all revocation list files.
     #[must_use]
-    pub fn revocation_names(&self) -> (Option<String>, Vec<String>) {
+    pub fn revocation_names(&self) -> FileNames {
         names(&self.files().revocations)
     }
 

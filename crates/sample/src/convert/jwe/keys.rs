@@ -11,7 +11,7 @@ use aws_lc_rs::rsa::{
 use x509_cert::der::asn1::{AnyRef, ObjectIdentifier, UintRef};
 use x509_cert::der::{Encode as _, Tag};
 
-use super::{Encryption, Key, Token, TokenAlgorithms, decoded, gcm_open, text};
+use super::{Encryption, Key, Sealed, Token, TokenAlgorithms, decoded, gcm_open, text};
 use crate::convert::aes;
 
 /// The longest agreed or decrypted key, in bytes: that of A256CBC-HS512.
@@ -196,7 +196,13 @@ fn with_secret(token: &Token<'_>, secret: &[u8], management: Management) -> Opti
         Management::Gcm(algorithm) => {
             let nonce = decoded(&token.header, b"$.iv")?;
             let tag = decoded(&token.header, b"$.tag")?;
-            gcm_open(algorithm, secret, (&nonce, &tag, b""), encrypted.clone())
+            let sealed = Sealed {
+                nonce: &nonce,
+                tag: &tag,
+                additional: b"",
+                content: encrypted.clone(),
+            };
+            gcm_open(algorithm, secret, sealed)
         }
         Management::Wrapped(_)
         | Management::Pkcs1

@@ -10,7 +10,7 @@ mod ocsp;
 mod sni;
 mod tls_keys;
 
-use proxy::{Draft, EditError, Tls, TlsStatus};
+use proxy::{Draft, EditError, Tls, TlsFileNames, TlsStatus};
 
 use super::{Asked, Command, Level, Reply, command};
 
@@ -146,13 +146,13 @@ fn aborted(name: &str, aborted: Result<(), EditError>) -> Reply {
 }
 
 /// The names of files, one per line. The file that a transaction changes comes first.
-fn names((draft, all): (Option<String>, Vec<String>)) -> Reply {
+fn names(names: TlsFileNames) -> Reply {
     let mut out = String::new();
-    if let Some(draft) = draft {
+    if let Some(draft) = names.draft {
         out += &format!("# transaction\n*{draft}\n");
     }
     out += "# filename\n";
-    for name in all {
+    for name in names.all {
         out += &name;
         out.push('\n');
     }

@@ -80,11 +80,11 @@ pub fn members_may_die(broker: &Broker) {
         );
     }
     assert!(deaths > 0);
-    tell(&sent, (deaths, kept.len(), all.repeated()), begin);
+    tell(&sent, deaths, kept.len(), all.repeated(), begin);
 }
 
 #[expect(clippy::print_stderr, reason = "the numbers of a long run")]
-fn tell(sent: &Sent, (deaths, kept, repeated): (usize, usize, u64), begin: Instant) {
+fn tell(sent: &Sent, deaths: usize, kept: usize, repeated: u64, begin: Instant) {
     let traces = (sent.groups * TRACES) as usize;
     let spans = traces * usize::from(SPANS);
     let seconds = begin.elapsed().as_secs_f64();

@@ -234,7 +234,8 @@ impl Model {
     pub fn log(
         &mut self,
         severity: u8,
-        (at, observed): (u64, u64),
+        at: u64,
+        observed: u64,
         span: SpanContext,
         body: Vec<u8>,
         made: bool,
