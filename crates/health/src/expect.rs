@@ -130,13 +130,10 @@ fn custom(
             Ok(Judged::Wait)
         };
     }
-    let parsed = match what {
-        CustomExpect::MysqlHandshake => custom::mysql::handshake(&run.input),
-        CustomExpect::MysqlLogin => custom::mysql::login(&run.input),
-        CustomExpect::LdapBind => custom::ldap::bind(&run.input),
-        CustomExpect::SpopHello => custom::spop::hello(&run.input),
-        CustomExpect::Anything => Parsed::Good,
-        CustomExpect::Agent => match crate::agent::line(&run.input, run.at_end) {
+    let reply = custom::reply(what);
+    let parsed = match &reply {
+        Some(reply) => (reply.parse)(&run.input),
+        None => match crate::agent::line(&run.input, run.at_end) {
             Some(line) => return Err(Stop::Said(line)),
             None => Parsed::Wait,
         },
@@ -146,7 +143,7 @@ fn custom(
         Parsed::Wait if !run.at_end => Ok(Judged::Wait),
         Parsed::Wait => {
             let status = CheckStatus::Layer7Invalid;
-            let why = custom::cut_off(what);
+            let why = reply.map_or("", |reply| reply.cut_off);
             Err(fail(run, rule, expect, status, why, false).into())
         }
         Parsed::Failed { status, code, text } => {
@@ -160,12 +157,16 @@ fn custom(
 /// The message of a built-in script for a good reply.
 pub(crate) fn own_success(run: &Run<'_>, expect: &CheckExpect) -> String {
     match &expect.what {
-        Expectation::Custom(CustomExpect::MysqlHandshake | CustomExpect::MysqlLogin) => {
-            custom::mysql::version(&run.input)
-        }
-        Expectation::Custom(CustomExpect::LdapBind) => "Success".to_owned(),
-        Expectation::Custom(CustomExpect::SpopHello) => "SPOA server is ok".to_owned(),
-        _ => String::new(),
+        Expectation::Custom(what) => match custom::reply(*what) {
+            Some(reply) => (reply.success)(&run.input),
+            None => String::new(),
+        },
+        Expectation::Bytes { .. }
+        | Expectation::Regex { .. }
+        | Expectation::Format { .. }
+        | Expectation::Status(_)
+        | Expectation::StatusRegex(_)
+        | Expectation::Header(_) => String::new(),
     }
 }
 

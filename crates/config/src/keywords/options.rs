@@ -2,6 +2,7 @@
 
 use super::arguments::Args;
 use super::{Elsewhere::IgnoredFormat, Keyword, Places, at::*};
+use crate::build::health::protocols::{self, Protocol};
 use crate::build::options::{self, OptionParser};
 use crate::build::{health, otel};
 use crate::model::Options;
@@ -42,6 +43,11 @@ const fn own(
     doc: &'static str,
 ) -> Keyword<Setter> {
     Keyword::yes(name, places, Setter::Own(parser), doc)
+}
+
+/// The health check of a protocol.
+const fn protocol(protocol: &Protocol) -> Keyword<Setter> {
+    own(protocol.name, DB, health::protocol_option, protocol.doc)
 }
 
 const fn moot(
@@ -95,26 +101,26 @@ pub const KEYWORDS: &[Keyword<Setter>] = &[
     Keyword::gone("forceclose", DFB, "forceclose' is not supported any more since HAProxy 2.0, please just remove it, or use 'option httpclose' if absolutely needed."),
     switch("idle-close-on-response", DF, |o| &mut o.idle_close_on_response, "Closes idle client connections only after one more response when stopping."),
     switch("independent-streams", DFB, |o| &mut o.independent_streams, "Activity of one direction does not refresh the other's timeout."),
-    own("ldap-check", DB, health::protocol_option, "LDAPv3 health checks."),
+    protocol(&protocols::LDAP),
     switch("log-health-checks", DB, |o| &mut o.log_health_checks, "Logs the results of health checks."),
     switch("log-separate-errors", DF, |o| &mut o.log_separate_errors, "Logs failed requests at level `err`."),
     switch("logasap", DF, |o| &mut o.logasap, "Logs when the response's head is there, not at the end."),
-    own("mysql-check", DB, health::protocol_option, "MySQL health checks."),
+    protocol(&protocols::MYSQL),
     switch("nolinger", DFB, |o| &mut o.nolinger, "Resets connections instead of closing them."),
     own("originalto", DFB, options::originalto, "Adds the original destination in `X-Original-To`."),
     switch("persist", DB, |o| &mut o.persist, "Insists on a server that persistence names although it is down."),
-    own("pgsql-check", DB, health::protocol_option, "PostgreSQL health checks."),
+    protocol(&protocols::PGSQL),
     http("prefer-last-server", DB, |o| &mut o.prefer_last_server, "Tries to stay on the server of the client's previous request."),
     own("redispatch", DB, options::redispatch, "Retries on another server; with a number, after how many retries."),
-    own("redis-check", DB, health::protocol_option, "Redis health checks."),
-    own("smtpchk", DB, health::protocol_option, "SMTP health checks."),
+    protocol(&protocols::REDIS),
+    protocol(&protocols::SMTP),
     switch("socket-stats", DF, |o| &mut o.socket_stats, "Statistics for each listener."),
     moot("splice-auto", DFB, PIPES, Args::None, "Splices in the kernel where it is likely to help."),
     moot("splice-request", DFB, PIPES, Args::None, "Splices requests in the kernel."),
     moot("splice-response", DFB, PIPES, Args::None, "Splices responses in the kernel."),
-    own("spop-check", DB, health::protocol_option, "SPOP health checks."),
+    protocol(&protocols::SPOP),
     switch("srvtcpka", DB, |o| &mut o.srvtcpka, "TCP keep-alive probes on server connections."),
-    own("ssl-hello-chk", DB, health::protocol_option, "Health checks that send a TLS hello."),
+    protocol(&protocols::SSL_HELLO),
     own("tcp-check", DB, health::tcp_option, "Health checks that `tcp-check` rules describe."),
     moot("tcp-smart-accept", DF, ACKS, Args::None, "Saves an ACK on accepted connections."),
     moot("tcp-smart-connect", DB, ACKS, Args::None, "Saves an ACK on server connections."),

@@ -29,10 +29,45 @@ impl Parsed {
     }
 }
 
-/// The message for a truncated reply.
-pub(crate) fn cut_off(what: CustomExpect) -> &'static str {
-    match what {
-        CustomExpect::SpopHello => spop::INVALID,
-        _ => "",
-    }
+/// How a reply is parsed, and the messages about it.
+pub(crate) struct Reply {
+    /// Parses what has arrived so far.
+    pub parse: fn(&[u8]) -> Parsed,
+    /// The message for a good reply, from its bytes.
+    pub success: fn(&[u8]) -> String,
+    /// The message for a truncated reply.
+    pub cut_off: &'static str,
+}
+
+/// The reply that a rule expects; None for the line of an agent, which [`crate::agent`] parses.
+pub(crate) fn reply(what: CustomExpect) -> Option<Reply> {
+    let reply = match what {
+        CustomExpect::MysqlHandshake => Reply {
+            parse: mysql::handshake,
+            success: mysql::version,
+            cut_off: "",
+        },
+        CustomExpect::MysqlLogin => Reply {
+            parse: mysql::login,
+            success: mysql::version,
+            cut_off: "",
+        },
+        CustomExpect::LdapBind => Reply {
+            parse: ldap::bind,
+            success: |_| "Success".to_owned(),
+            cut_off: "",
+        },
+        CustomExpect::SpopHello => Reply {
+            parse: spop::hello,
+            success: |_| "SPOA server is ok".to_owned(),
+            cut_off: spop::INVALID,
+        },
+        CustomExpect::Anything => Reply {
+            parse: |_| Parsed::Good,
+            success: |_| String::new(),
+            cut_off: "",
+        },
+        CustomExpect::Agent => return None,
+    };
+    Some(reply)
 }

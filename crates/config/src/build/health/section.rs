@@ -113,7 +113,12 @@ impl Build {
             }
             word => {
                 let Some(protocol) = protocols::find(word) else {
-                    return Err(line.fault(1, format!("unknown healthcheck type '{word}' (expects 'tcp-check', 'httpchk', 'ssl-hello-chk', 'smtpchk', 'pgsql-check', 'redis-check', 'mysql-check', 'ldap-check', 'spop-check').")));
+                    let names = ["tcp-check", "httpchk"].into_iter();
+                    let names = names.chain(protocols::names());
+                    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
+                    let names = names.join(", ");
+                    let message = format!("unknown healthcheck type '{word}' (expects {names}).");
+                    return Err(line.fault(1, message));
                 };
                 line.at_most_after(1, protocol.words_max)?;
                 self.fits(line, None)?;

@@ -8,6 +8,14 @@ mod smtp;
 mod spop;
 mod ssl_hello;
 
+pub use ldap::PROTOCOL as LDAP;
+pub use mysql::PROTOCOL as MYSQL;
+pub use pgsql::PROTOCOL as PGSQL;
+pub use redis::PROTOCOL as REDIS;
+pub use smtp::PROTOCOL as SMTP;
+pub use spop::PROTOCOL as SPOP;
+pub use ssl_hello::PROTOCOL as SSL_HELLO;
+
 use super::super::Shared;
 use super::super::line::{Line, Parse};
 use super::rules;
@@ -23,21 +31,21 @@ type MakeRules = fn(&mut Shared<'_>, &Line<'_>, usize) -> Parse<Vec<CheckAction>
 pub struct Protocol {
     /// The name of the option, and of `type` in a section `healthcheck`.
     pub name: &'static str,
+    /// What the option does, for the reference.
+    pub doc: &'static str,
     /// Most words that may follow it.
     pub words_max: usize,
     /// Its rules.
     pub rules: MakeRules,
 }
 
-const PROTOCOLS: &[Protocol] = &[
-    ldap::PROTOCOL,
-    mysql::PROTOCOL,
-    pgsql::PROTOCOL,
-    redis::PROTOCOL,
-    smtp::PROTOCOL,
-    spop::PROTOCOL,
-    ssl_hello::PROTOCOL,
-];
+/// All protocols, in the order of HAProxy's message about an unknown one.
+const PROTOCOLS: &[Protocol] = &[SSL_HELLO, SMTP, PGSQL, REDIS, MYSQL, LDAP, SPOP];
+
+/// The names of all protocols.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    PROTOCOLS.iter().map(|protocol| protocol.name)
+}
 
 /// The protocol that an option names.
 pub fn find(name: &str) -> Option<&'static Protocol> {

@@ -9,8 +9,10 @@ const QUIT: &[u8] = b"\x01\x00\x00\x00\x01";
 /// The authentication method for `post-80`.
 const NATIVE_PASSWORD: &[u8] = b"mysql_native_password\x00";
 
+/// `option mysql-check`
 pub const PROTOCOL: Protocol = Protocol {
     name: "mysql-check",
+    doc: "MySQL health checks.",
     words_max: 3,
     rules: |_, line, at| {
         let Some(name) = user(line, at)? else {

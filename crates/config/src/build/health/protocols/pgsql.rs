@@ -7,8 +7,10 @@ use crate::model::CheckStatus;
 /// Length, version, the key `user` and two NUL bytes.
 const PACKET_BYTES: usize = 15;
 
+/// `option pgsql-check`
 pub const PROTOCOL: Protocol = Protocol {
     name: "pgsql-check",
+    doc: "PostgreSQL health checks.",
     words_max: 2,
     rules: |shared, line, at| {
         let option = line.texts(0)[..at].join(" ");

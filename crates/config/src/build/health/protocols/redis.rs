@@ -4,8 +4,10 @@ use super::{Expect as _, Protocol, Texts, send};
 use crate::build::health::rules;
 use crate::model::{CheckStatus, Expectation};
 
+/// `option redis-check`
 pub const PROTOCOL: Protocol = Protocol {
     name: "redis-check",
+    doc: "Redis health checks.",
     words_max: 0,
     rules: |shared, _, _| {
         let pong = rules::expect(Expectation::Bytes {

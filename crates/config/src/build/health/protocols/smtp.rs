@@ -5,8 +5,10 @@ use crate::model::CheckStatus;
 
 const REST_OF_LINE: &str = "%[res.payload(4,0),ltrim(' '),cut_crlf]";
 
+/// `option smtpchk`
 pub const PROTOCOL: Protocol = Protocol {
     name: "smtpchk",
+    doc: "SMTP health checks.",
     words_max: 2,
     rules: |shared, line, at| {
         let mut command = match (line.arg(at), line.bytes(at + 1)) {

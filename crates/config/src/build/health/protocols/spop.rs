@@ -9,8 +9,10 @@ const HELLO: &[u8] =
     b"\x00\x00\x00\x4e\x01\x00\x00\x00\x01\x00\x00\x12supported-versions\x08\x032.0\
 \x0emax-frame-size\x03\xfc\xf0\x06\x0ccapabilities\x08\x00\x0bhealthcheck\x11";
 
+/// `option spop-check`
 pub const PROTOCOL: Protocol = Protocol {
     name: "spop-check",
+    doc: "SPOP health checks.",
     words_max: 0,
     rules: |_, _, _| {
         let connect = CheckConnect {

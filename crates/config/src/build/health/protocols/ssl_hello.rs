@@ -13,8 +13,10 @@ const HELLO: &str = "16030000790100007503\
 00A000B000C000D000E000F001000110012001300140015001600170018\
 0019001A001B002F0030003100320033003400350036003700380039003A0100";
 
+/// `option ssl-hello-chk`
 pub const PROTOCOL: Protocol = Protocol {
     name: "ssl-hello-chk",
+    doc: "Health checks that send a TLS hello.",
     words_max: 0,
     rules: |shared, line, at| {
         let hello = HELLO.as_bytes();
