@@ -17,21 +17,28 @@ const IDLE: usize = 10_000;
 const SPARE: u64 = 500;
 /// Most bytes of private memory per idle connection.
 const BYTES_A_CONNECTION: usize = 1024;
-/// Most private memory of a process that has served nothing yet. The program's pages belong to the
-/// page cache, and a newly built program has more of them resident.
-const OWN_BYTES_AT_START: usize = 3 << 20;
+/// Most private memory of a process that has served nothing yet.
+const OWN_BYTES_AT_START: usize = 1 << 20;
 
-/// The private memory of a process in bytes. Pages of a newly built program are not written to the
-/// disk yet and count as private and dirty, so only anonymous memory is counted.
+/// The private memory of a process in bytes, without the program's own pages: those of a newly built
+/// program are not written to the disk yet and count as private and dirty, and how many of them the
+/// loader relocates depends on how far the program is optimised. Only anonymous memory counts.
 fn own_memory(pid: u32) -> usize {
-    let text =
-        fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the kernel's summary");
-    let line = text
-        .lines()
-        .find(|line| line.starts_with("Anonymous:"))
-        .expect("the line");
-    let kilobytes = line.split_whitespace().nth(1).expect("a number");
-    kilobytes.parse::<usize>().expect("a number") << 10
+    let program = fs::read_link(format!("/proc/{pid}/exe")).expect("a program");
+    let program = program.to_str().expect("a path in UTF-8");
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps")).expect("the mappings");
+    let (mut kilobytes, mut is_program) = (0, false);
+    for line in text.lines() {
+        let (word, rest) = line.split_once(' ').expect("two words");
+        if !word.ends_with(':') {
+            // A mapping begins with its addresses and ends with the path of its file.
+            is_program = rest.ends_with(program);
+        } else if word == "Anonymous:" && !is_program {
+            let size = rest.split_whitespace().next().expect("a number");
+            kilobytes += size.parse::<usize>().expect("a number");
+        }
+    }
+    kilobytes << 10
 }
 
 #[test]

@@ -135,9 +135,11 @@ fn other_request(input: &[u8]) -> Result<Found, httparse::Error> {
     if request.parse(input)?.is_partial() {
         return Ok(None);
     }
+    // We leave out an empty port (RFC 9110 §4.2.3): one changed byte makes it of the host `h`.
+    let target = request.path.unwrap().replace("://:/", ":///");
     let words = [
         request.method.unwrap().as_bytes(),
-        request.path.unwrap().as_bytes(),
+        target.as_bytes(),
         &[request.version.unwrap()],
     ]
     .map(<[u8]>::to_vec);
