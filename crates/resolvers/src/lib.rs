@@ -65,4 +65,4 @@ pub const TRUNCATED_RETRIES_MAX: u32 = 1;
 pub const SUBSCRIBED_NAMES_MAX: usize = 16_384;
 
 /// The most names of one section that `do-resolve` asked for, with those whose answers are cached.
-pub const ASKED_NAMES_MAX: usize = 4096;
+pub const ASKED_NAMES_MAX: usize = 16_384;

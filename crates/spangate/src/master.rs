@@ -153,6 +153,9 @@ struct Starting {
     has_ended: bool,
     /// The code of the serving worker, if that worker ended meanwhile.
     lost: Option<u8>,
+    /// The last of SIGTTOU and SIGTTIN that came meanwhile: the worker gets it when it serves. Before,
+    /// the signal would have its default action, which stops the process.
+    listening_signal: Option<libc::c_int>,
 }
 
 /// The workers of a master: the serving one and the leaving ones.
@@ -222,6 +225,9 @@ impl Processes<'_> {
             libc::SIGUSR1 => self.stop(signal),
             libc::SIGTTOU | libc::SIGTTIN => {
                 self.signal_all(signal);
+                if let Some(starting) = &mut self.starting {
+                    starting.listening_signal = Some(signal);
+                }
                 None
             }
             libc::SIGUSR2 | libc::SIGHUP => {
@@ -283,6 +289,7 @@ impl Processes<'_> {
             request,
             has_ended: false,
             lost: None,
+            listening_signal: None,
         });
         Ok(())
     }
@@ -328,6 +335,7 @@ impl Processes<'_> {
             pid,
             channel,
             request,
+            listening_signal,
             ..
         } = starting;
         notice(&format!("New worker ({pid}) forked"));
@@ -342,6 +350,9 @@ impl Processes<'_> {
             let signal = if hard { libc::SIGTERM } else { libc::SIGUSR1 };
             // The old worker may just have ended.
             let _ = sys::kill(old, signal);
+        }
+        if let Some(signal) = listening_signal {
+            let _ = sys::kill(pid, signal);
         }
         self.end_overdue();
         self.tell_manager(&[

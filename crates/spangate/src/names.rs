@@ -3,14 +3,16 @@
 
 mod groups;
 
+use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use config::model::{self, Config};
 use proxy::{NameResolver, NameTicket, RuntimeConfig, Shared};
-use resolvers::run::{Handle, Runner, SectionView, Setup, SubscriptionEvent};
+use resolvers::run::{Handle, QuestionId, Runner, SectionView, Setup, SubscriptionEvent};
 use resolvers::{Families, Family, Hold, Name, Nameserver, Section, Transport};
 use stats::nameserver;
 
@@ -81,6 +83,7 @@ impl Names {
             handle: runner.handle(),
             shared: Arc::clone(&parts.shared),
             workers: parts.workers.clone(),
+            questions: Arc::default(),
         }));
         let mut groups = Groups::new(parts, runner.handle());
         let thread = std::thread::Builder::new()
@@ -133,21 +136,39 @@ struct Asker {
     handle: Handle,
     shared: Arc<Shared>,
     workers: Inboxes,
+    /// The questions under way.
+    questions: Arc<Mutex<HashMap<NameTicket, QuestionId>>>,
 }
 
 impl NameResolver for Asker {
     fn ask(&self, section: usize, name: &str, prefer: model::Family, ticket: NameTicket) {
         let shared = Arc::clone(&self.shared);
         let workers = self.workers.clone();
+        let questions = Arc::clone(&self.questions);
+        let is_answered = Arc::new(AtomicBool::new(false));
+        let told = Arc::clone(&is_answered);
         let answer = move |ip| {
+            told.store(true, Ordering::SeqCst);
+            lock(&questions).remove(&ticket);
             let worker = shared.answer_name(ticket, ip);
             workers.wake(&[worker]);
         };
         match Name::parse(name) {
             Ok(name) => {
-                self.handle.ask(section, name, family(prefer), answer);
+                let question = self.handle.ask(section, name, family(prefer), answer);
+                let mut questions = lock(&self.questions);
+                // Either the answer is seen here, or it finds the question in the table.
+                if !is_answered.load(Ordering::SeqCst) {
+                    questions.insert(ticket, question);
+                }
             }
             Err(_) => answer(None),
+        }
+    }
+
+    fn cancel(&self, ticket: NameTicket) {
+        if let Some(question) = lock(&self.questions).remove(&ticket) {
+            self.handle.cancel(question);
         }
     }
 
@@ -212,4 +233,8 @@ fn section(section: &model::Resolvers, families: Families) -> Section {
         accepted_payload_bytes: section.payload_bytes_max,
         families,
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -225,7 +225,9 @@ fn takes_last(line: &Line, server: &Server) -> bool {
     let Some(name) = &server.fqdn else {
         return false;
     };
-    let is_same = line.fqdn.as_ref() == Some(name) || line.service.as_ref() == Some(name);
+    let is_same = line.fqdn.as_ref() == Some(name)
+        || line.service.as_ref() == Some(name)
+        || renamed(line, server).is_some();
     let methods = match &*server.init_addr {
         [] => &[InitAddr::Last][..],
         methods => methods,
@@ -237,6 +239,12 @@ fn takes_last(line: &Line, server: &Server) -> bool {
     };
     let first = methods.iter().find(|method| is_better(method));
     is_same && first == Some(&InitAddr::Last)
+}
+
+/// The host that the service of the server had, if it is the same service.
+fn host_of_service<'l>(line: &'l Line, server: &Server) -> Option<&'l str> {
+    let is_same = line.service.is_some() && line.service == server.fqdn;
+    line.fqdn.as_deref().filter(|_| is_same)
 }
 
 /// The name that a user gave the server, if it still may have one.
@@ -374,6 +382,9 @@ impl States {
                         }
                         if let Some(name) = renamed(&line, server) {
                             shared.name_server(backend, place, name);
+                        }
+                        if let Some(host) = host_of_service(&line, server) {
+                            shared.host_server(backend, place, host);
                         }
                     }
                     Err(wrong) => warning(&format!(

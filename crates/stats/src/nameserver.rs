@@ -41,6 +41,12 @@ pub const COUNTERS: [Counter; COUNT] = [
 ];
 
 impl Counter {
+    /// Its name as a metric.
+    #[must_use]
+    pub fn metric(&self) -> String {
+        format!("haproxy_resolver_{}", self.name)
+    }
+
     /// Its name in `show resolvers`.
     #[must_use]
     pub fn listed(&self) -> &'static str {

@@ -43,7 +43,14 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
         let result = statement(&mut resolvers, &line, shared);
         shared.settle(result);
     }
-    if resolvers.nameservers.is_empty() {
+    // A line that was refused is enough to say.
+    let is_empty = |line: &Line<'_>| !matches!(line.keyword(), "nameserver" | "parse-resolv-conf");
+    if section
+        .statements
+        .iter()
+        .map(Line::new)
+        .all(|line| is_empty(&line))
+    {
         let message = format!("resolvers '{name}' has no nameservers configured!");
         shared.settle(Err(header.fault(0, message).as_warning()));
     }
@@ -72,8 +79,8 @@ fn statement(resolvers: &mut Resolvers, line: &Line<'_>, shared: &mut Shared<'_>
     match line.keyword() {
         "nameserver" => nameserver(resolvers, line, shared),
         "parse-resolv-conf" => {
-            parse_resolv_conf(resolvers, line, shared)?;
-            line.at_most(0)
+            // As in HAProxy, more words are ignored.
+            parse_resolv_conf(resolvers, line, shared)
         }
         "hold" => hold(resolvers, line, shared),
         "timeout" => timeout(resolvers, line, shared),
@@ -143,6 +150,12 @@ fn nameserver(resolvers: &mut Resolvers, line: &Line<'_>, shared: &mut Shared<'_
             }
         }));
     };
+    if port == 0 {
+        return Err(fault(format!(
+            "invalid port '0' specified for '{}'",
+            line.arg(2)
+        )));
+    }
     if port != last {
         return Err(fault(format!(
             "port range not allowed here in '{}'",

@@ -8,8 +8,8 @@ use crate::ids::ExchangeId;
 use crate::link::Follows;
 use crate::link::{After, Linger};
 use crate::logging::Scene;
-use crate::shared::Count;
-use crate::stream::{Due, Phase, Stream, Until};
+use crate::shared::{Count, NameTicket, StreamRef};
+use crate::stream::{Due, Lookup, LookupState, Phase, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream: releases its server, logs and uncounts it, and keeps or closes its client's
@@ -84,6 +84,9 @@ impl<D: Driver> Cx<'_, D> {
             return None;
         }
         self.give_up_queue(stream);
+        if !stream.lookups.is_empty() {
+            self.give_up_lookups(stream);
+        }
         let now_ms = self.now().ms();
         stream.txn.timing.data_end_ms.get_or_insert(now_ms);
         self.release_server(stream);
@@ -135,6 +138,21 @@ impl<D: Driver> Cx<'_, D> {
             return;
         }
         self.with_eval(stream, |eval, stream| eval.end_request_vars(stream));
+    }
+
+    /// The answer that the stream waits for is no longer needed.
+    #[cold]
+    fn give_up_lookups(&self, stream: &Stream) {
+        let is_asked = |lookup: &Lookup| matches!(lookup.state, LookupState::Asked);
+        if stream.lookups.iter().any(is_asked)
+            && let Some(resolver) = self.core.ambient.shared.name_resolver()
+        {
+            resolver.cancel(NameTicket(StreamRef {
+                worker: self.core.ambient.worker,
+                place: stream.id.0,
+                number: stream.txn.id,
+            }));
+        }
     }
 
     /// The client has sent its end; all bytes before it were used or wait in the stream.

@@ -34,12 +34,15 @@ pub trait NameResolver: std::fmt::Debug + Send + Sync {
     /// [`Shared::answer_name`] with this ticket, once, from any thread.
     fn ask(&self, section: usize, name: &str, prefer: Family, ticket: NameTicket);
 
+    /// Takes the question with this ticket back: its stream has ended. Its answer may still come.
+    fn cancel(&self, ticket: NameTicket);
+
     /// The counters of all name servers, by section and name server.
     fn counters(&self) -> Vec<Vec<[u64; nameserver::COUNT]>>;
 }
 
 /// The stream that waits for an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NameTicket(pub(crate) StreamRef);
 
 impl NoAddress {
@@ -187,6 +190,21 @@ impl Shared {
     fn is_unresolved(&self, server: ServerId) -> bool {
         let states = self.health.lock();
         states.of(server).admin.has(Admin::UNRESOLVED)
+    }
+
+    /// Sets the host that a server's service had in the previous process. The server is given by the
+    /// place of its backend and its own.
+    pub fn host_server(&self, backend: usize, server: usize, host: &str) {
+        let id = ServerId::at(ProxyId::at(backend), server);
+        let mut change = self.tables.change();
+        let Some(record) = change.tables().find(id) else {
+            return;
+        };
+        let mut record = record.clone();
+        record.service_host = Some(Arc::from(host));
+        change.put(id, record);
+        drop(change);
+        self.change_states(|states| states.set_host(id, host));
     }
 
     /// Sets the resolver of names in rules, once.

@@ -16,7 +16,7 @@ use crate::ids::{ProxyId, ServerId};
 
 /// A reference to a stream of a worker: its place, and its number, because the place may have been
 /// reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamRef {
     pub worker: WorkerId,
     pub place: u32,
@@ -195,6 +195,19 @@ impl Queues {
                     server: None,
                 });
             }
+        }
+        // Nobody serves those that any server may serve: they fail now, not at `timeout queue`.
+        let mut all = slots.servers().of(backend);
+        if queue.any.is_empty() || all.any(|server| slots.is_usable(server)) {
+            return;
+        }
+        while let Some((_, stream)) = queue.any.pop_first() {
+            self.count(backend, None, false, slots.servers());
+            grants.push(Grant {
+                stream,
+                backend,
+                server: None,
+            });
         }
     }
 

@@ -290,7 +290,7 @@ impl Export {
             return;
         }
         for (place, counter) in nameserver::COUNTERS.iter().enumerate() {
-            let name = format!("haproxy_resolver_{}", counter.name);
+            let name = counter.metric();
             if self.wanted.has(&name) {
                 let series = rows.iter().map(|row| {
                     let labels = [("resolver", row.section), ("nameserver", row.name)];

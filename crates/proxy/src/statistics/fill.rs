@@ -333,7 +333,8 @@ impl<'a> View<'a> {
         row.set(Column::NeedConnEst, self.shared.most(Count::Server(id)));
         row.set(Column::PrivIdleCur, 0_u32);
         row.set(Column::Srid, 0_u32);
-        if self.legends {
+        // As in HAProxy, a name without an address shows none.
+        if self.legends && !line.lacks_address() {
             row.set(
                 Column::Addr,
                 match &line.address {
@@ -347,6 +348,8 @@ impl<'a> View<'a> {
                     }
                 },
             );
+        }
+        if self.legends {
             let cookie = line.cookie.as_ref();
             row.set_some(Column::Cookie, cookie.map(ToString::to_string));
         }

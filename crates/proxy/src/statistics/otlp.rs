@@ -5,6 +5,7 @@ use otlp::write::{bytes, double, fixed64, message, packed, text_value, uint};
 use stats::Kind;
 use stats::latency::{BOUNDS_MS, Histogram};
 use stats::metric::{Form, Metric, Point, Sample, metrics};
+use stats::nameserver;
 
 use super::export::KINDS;
 use super::{Cursor, Selection, View};
@@ -48,6 +49,7 @@ pub fn write(view: &View<'_>, now_unix_ns: u64, out: &mut Vec<u8>) -> usize {
             writer.rows(&metric, &samples, out);
         }
     }
+    writer.nameservers(view, out);
     writer.points
 }
 
@@ -79,6 +81,19 @@ impl Writer {
                 metric.points(sample, &mut |point| each(&labels, point));
             }
         });
+    }
+
+    fn nameservers(&mut self, view: &View<'_>, out: &mut Vec<u8>) {
+        let rows = view.shared.nameservers(&view.runtime_config.config);
+        for (place, counter) in nameserver::COUNTERS.iter().enumerate() {
+            let described = (&*counter.metric(), counter.about, Form::Gauge);
+            self.metric(described, out, |each| {
+                for row in &rows {
+                    let labels = [("resolver", row.section), ("nameserver", row.name)];
+                    each(&labels, Point::Number(None, row.values[place] as f64));
+                }
+            });
+        }
     }
 
     /// Writes a metric with the points that `give` passes on; writes nothing if there are none.

@@ -130,9 +130,10 @@ impl Rules {
         self.waits.map_or(NEVER_MS, |(_, wait)| wait.ends_ms())
     }
 
-    /// Whether a `pause` holds the message.
+    /// Whether a `pause` or a `do-resolve` holds the message.
     pub fn is_paused(self) -> bool {
-        matches!(self.waits, Some((_, RuleWait::Pause { .. })))
+        let reason = self.waits.map(|(_, wait)| wait);
+        matches!(reason, Some(RuleWait::Pause { .. } | RuleWait::Name))
     }
 
     /// Whether a rule waits for the end of the client's handshake.
@@ -265,7 +266,7 @@ impl Phase {
         }
     }
 
-    /// Whether `pause` holds the request.
+    /// Whether `pause` or `do-resolve` holds the request.
     pub fn is_request_paused(self) -> bool {
         match self {
             Phase::FrontendRequest(rules) | Phase::BackendRequest(rules) => rules.is_paused(),

@@ -9,6 +9,7 @@ use net::Addr;
 use proxy::{
     Admin, Checker, NameChange, OpState, RenameError, ServerChange, ServerRecord, ServerTables,
 };
+use resolvers::NameError;
 
 use super::server_settings::{self, Setting};
 use super::{Asked, Command, Level, Reply, command, dynamic_cookie};
@@ -317,9 +318,6 @@ fn set_server(asked: &Asked<'_>) -> Reply {
     }
 }
 
-/// The longest name (RFC 1035 §2.3.4).
-const FQDN_BYTES_MAX: usize = 255;
-
 /// `set server <server> fqdn <name>`
 fn set_name(asked: &Asked<'_>, server: &Found, name: &str) -> Reply {
     let Some(record) = server.record() else {
@@ -333,19 +331,23 @@ fn set_name(asked: &Asked<'_>, server: &Found, name: &str) -> Reply {
         return refused("set server <b>/<s> fqdn failed because SRV resolution is configured.\n");
     }
     const BY: &str = "by 'stats socket command'";
-    let is_valid = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
-    if name.len() > FQDN_BYTES_MAX || !name.bytes().all(is_valid) {
-        return Reply::Warned(format!("invalid fqdn '{name}' {BY}"));
+    let backend = &asked.subjects.runtime_config.config.proxies[server.backend].name;
+    match resolvers::Name::parse(name) {
+        Ok(_) => {}
+        Err(NameError::InvalidCharacter | NameError::TooLong) => {
+            return Reply::Warned(format!("invalid fqdn '{name}' {BY}"));
+        }
+        Err(NameError::EmptyLabel | NameError::LabelTooLong) => {
+            let own = &record.name;
+            return Reply::Warned(format!("could not update {backend}/{own} FQDN {BY}"));
+        }
     }
     let shared = &asked.subjects.shared;
     Reply::Warned(
         match shared.name_server(server.backend, server.place, name) {
             NameChange::Same => format!("no need to change the FDQN {BY}"),
             NameChange::Changed => {
-                let (backend, own) = (
-                    &asked.subjects.runtime_config.config.proxies[server.backend].name,
-                    &record.name,
-                );
+                let own = &record.name;
                 let before = before.unwrap_or("(null)");
                 format!("{backend}/{own} changed its FQDN from {before} to {name} {BY}")
             }

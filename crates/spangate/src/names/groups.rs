@@ -19,18 +19,47 @@ use super::Parts;
 
 /// The origin of an address that came with a service, in messages.
 const BY_ADDITIONAL_RECORD: &str = "DNS additional record";
+/// How often groups are formed for one event: services that name hosts need two rounds.
+const ROUNDS_MAX: usize = 3;
 /// The origin of an address that was known when a server asked for it.
 const BY_CACHE: &str = "DNS cache";
 
 /// A server, by the place of its backend and its own.
 type Place = (usize, usize);
 
-/// The servers of a backend that have a name in common.
+/// The servers of a backend that have a name in common, and want the same of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     section: usize,
     backend: usize,
     name: Name,
+    kind: Kind,
+}
+
+/// What is asked for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Service,
+    /// Addresses, those of IPv4 or of IPv6 first.
+    HostV4,
+    HostV6,
+}
+
+impl Kind {
+    fn host(prefer: Family) -> Kind {
+        match prefer {
+            Family::V4 => Kind::HostV4,
+            Family::V6 => Kind::HostV6,
+        }
+    }
+
+    fn question(self) -> Question {
+        match self {
+            Kind::Service => Question::Service,
+            Kind::HostV4 => Question::Address { prefer: Family::V4 },
+            Kind::HostV6 => Question::Address { prefer: Family::V6 },
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -62,6 +91,8 @@ pub(super) struct Groups {
     slots: HashMap<Place, Slot>,
     /// The services have changed since the groups were formed.
     services_changed: bool,
+    /// The services of the previous process were taken over.
+    is_restored: bool,
 }
 
 impl Groups {
@@ -74,20 +105,33 @@ impl Groups {
             resolved: BTreeSet::new(),
             slots: HashMap::new(),
             services_changed: false,
+            is_restored: false,
         }
     }
 
-    /// Forms the groups anew from the current servers: subscribes to new names, and ends the
-    /// subscriptions of names that no server has.
+    /// Follows changes of servers: subscribes to new names, and ends the subscriptions of names that
+    /// no server has.
     pub fn update(&mut self) {
+        // Services are assigned before the hosts that they name: one more round finds those.
+        for _ in 0..ROUNDS_MAX {
+            self.services_changed = false;
+            for key in self.form() {
+                self.assign(&key, BY_CACHE, None);
+            }
+            if !self.services_changed {
+                return;
+            }
+        }
+    }
+
+    /// Forms the groups from the current servers. Returns those that have answers for servers that
+    /// are new in them.
+    fn form(&mut self) -> Vec<Key> {
         let tables = self.parts.shared.server_tables();
+        self.restore_services(&tables);
         let wanted = self.wanted(&tables);
-        let gone: Vec<Key> = self
-            .groups
-            .keys()
-            .filter(|key| !wanted.contains_key(*key))
-            .cloned()
-            .collect();
+        let is_gone = |key: &&Key| !wanted.contains_key(*key);
+        let gone: Vec<Key> = self.groups.keys().filter(is_gone).cloned().collect();
         for key in gone {
             self.leave(&key);
         }
@@ -104,12 +148,10 @@ impl Groups {
                     }
                     stale.push(key);
                 }
-                None => self.join(key, servers, &tables),
+                None => self.join(key, servers),
             }
         }
-        for key in stale {
-            self.assign(&key, BY_CACHE, None);
-        }
+        stale
     }
 
     /// Applies the end of a resolution.
@@ -121,18 +163,32 @@ impl Groups {
             Outcome::Found {
                 records,
                 nameserver,
-                changed: _,
+                changed,
             } => {
-                if let Some(group) = self.groups.get_mut(&key) {
-                    group.records = Some(records);
+                let Some(group) = self.groups.get_mut(&key) else {
+                    return;
+                };
+                let had_records = group.records.replace(records).is_some();
+                if had_records && !changed {
+                    return;
                 }
                 let by = nameserver.and_then(|place| self.title(key.section, place));
                 self.assign(&key, by.as_deref().unwrap_or(BY_CACHE), nameserver);
+                self.follow_services();
             }
             Outcome::Held(_) | Outcome::Rejected => {}
-            Outcome::Lost(status) => self.lose(&key, status),
+            Outcome::Lost(status) => {
+                self.lose(&key, status);
+                self.follow_services();
+            }
             // Subscriptions have no such outcome.
             Outcome::Address(_) | Outcome::NoAddress => {}
+        }
+    }
+
+    fn follow_services(&mut self) {
+        if self.services_changed {
+            self.update();
         }
     }
 
@@ -145,6 +201,25 @@ impl Groups {
         }
     }
 
+    /// Takes over the services that servers had in the previous process (`server-state-file`).
+    fn restore_services(&mut self, tables: &ServerTables) {
+        if std::mem::replace(&mut self.is_restored, true) {
+            return;
+        }
+        for backend in 0..self.parts.runtime_config.config.proxies.len() {
+            for (place, record) in tables.servers(backend) {
+                let host = record.service_host.as_deref().map(Name::parse);
+                if let (Some(Ok(target)), Some(port)) = (host, port_of(record)) {
+                    let slot = Slot {
+                        endpoint: Endpoint { target, port },
+                        has_address: false,
+                    };
+                    self.slots.insert((backend, place), slot);
+                }
+            }
+        }
+    }
+
     /// The groups that the servers form, with the places of their servers.
     fn wanted(&self, tables: &ServerTables) -> BTreeMap<Key, Vec<usize>> {
         let mut wanted: BTreeMap<Key, Vec<usize>> = BTreeMap::new();
@@ -153,39 +228,39 @@ impl Groups {
                 let (Some(section), Some(fqdn)) = (record.resolvers, &record.fqdn) else {
                     continue;
                 };
-                let mut add = |name: Name| {
+                let mut add = |name: Name, kind: Kind| {
                     let key = Key {
                         section,
                         backend,
                         name,
+                        kind,
                     };
                     wanted.entry(key).or_default().push(place);
                 };
+                let prefer = record.resolve.prefer.map_or(Family::V6, super::family);
                 // A name that cannot be one has no address, as at the start.
-                if let Ok(name) = Name::parse(fqdn) {
-                    add(name);
-                }
+                let Ok(name) = Name::parse(fqdn) else {
+                    continue;
+                };
+                let kind = if name.is_service() {
+                    Kind::Service
+                } else {
+                    Kind::host(prefer)
+                };
+                add(name, kind);
+                // The target of a service is a host, whatever its name looks like.
                 if let Some(slot) = self.slots.get(&(backend, place))
                     && !slot.has_address
                 {
-                    add(slot.endpoint.target.clone());
+                    add(slot.endpoint.target.clone(), Kind::host(prefer));
                 }
             }
         }
         wanted
     }
 
-    fn join(&mut self, key: Key, servers: Vec<usize>, tables: &ServerTables) {
-        let first = servers
-            .first()
-            .and_then(|place| tables.server(key.backend, *place));
-        let question = if key.name.is_service() {
-            Question::Service
-        } else {
-            Question::Address {
-                prefer: first.map_or(Family::V6, |record| preference(record).prefer),
-            }
-        };
+    fn join(&mut self, key: Key, servers: Vec<usize>) {
+        let question = key.kind.question();
         let subscription = self
             .handle
             .subscribe(key.section, key.name.clone(), question);
@@ -204,17 +279,10 @@ impl Groups {
             self.by_subscription.remove(&group.subscription);
             for server in group.servers {
                 self.resolved.remove(&(key.backend, server));
-                if key.name.is_service() {
+                if key.kind == Kind::Service {
                     self.slots.remove(&(key.backend, server));
                 }
             }
-        }
-    }
-
-    /// Forms the groups anew if servers have other services.
-    fn follow_services(&mut self) {
-        if std::mem::take(&mut self.services_changed) {
-            self.update();
         }
     }
 
@@ -227,9 +295,8 @@ impl Groups {
             return;
         };
         let servers = group.servers.clone();
-        if key.name.is_service() {
+        if key.kind == Kind::Service {
             self.assign_services(key, &servers, &records.services, nameserver);
-            self.follow_services();
         } else {
             self.assign_addresses(key, &servers, &records.addresses, (by, nameserver));
         }
@@ -256,7 +323,16 @@ impl Groups {
                 preference,
             })
             .collect();
-        let changes = assign_addresses(addresses, &members);
+        let mut addresses = addresses.to_vec();
+        // Nobody serves there: a server would connect to this machine.
+        addresses.retain(|ip| !ip.is_unspecified());
+        let allows_duplicates =
+            |(_, _, preference): &(usize, &ServerRecord, Preference)| preference.allow_duplicates;
+        if !found.iter().any(allows_duplicates) {
+            let taken = self.taken_by_sister(key, &tables);
+            addresses.retain(|ip| !taken.contains(ip));
+        }
+        let changes = assign_addresses(&addresses, &members);
         for ((place, record, _), change) in found.iter().zip(changes) {
             let server = (key.backend, *place);
             let ip = match change {
@@ -279,6 +355,25 @@ impl Groups {
             self.resolved.insert(server);
             self.found(server, ip, by);
         }
+    }
+
+    /// The addresses of the servers with the same name that prefer the other address family.
+    fn taken_by_sister(&self, key: &Key, tables: &ServerTables) -> Vec<IpAddr> {
+        let kind = match key.kind {
+            Kind::Service => return Vec::new(),
+            Kind::HostV4 => Kind::HostV6,
+            Kind::HostV6 => Kind::HostV4,
+        };
+        let sister = Key {
+            kind,
+            ..key.clone()
+        };
+        let servers = self.groups.get(&sister).map(|group| &*group.servers);
+        let servers = servers.unwrap_or_default().iter();
+        let resolved = servers.filter(|place| self.resolved.contains(&(key.backend, **place)));
+        resolved
+            .filter_map(|place| address_of(tables.server(key.backend, *place)?))
+            .collect()
     }
 
     fn assign_services(
@@ -376,7 +471,7 @@ impl Groups {
             Status::Timeout => NoAddress::Timeout,
             Status::Invalid | Status::Other => NoAddress::Failed,
         };
-        let is_service = key.name.is_service();
+        let is_service = key.kind == Kind::Service;
         for place in servers {
             let server = (key.backend, place);
             if !is_service {
@@ -385,9 +480,6 @@ impl Groups {
             } else if self.slots.contains_key(&server) {
                 self.release(server);
             }
-        }
-        if is_service {
-            self.follow_services();
         }
     }
 
@@ -438,5 +530,13 @@ fn preference(record: &ServerRecord) -> Preference {
             })
             .collect(),
         allow_duplicates: options.allows_duplicates,
+    }
+}
+
+/// The port that a server has now.
+fn port_of(record: &ServerRecord) -> Option<u16> {
+    match &record.address {
+        ServerAddress::Fixed(Addr::Inet(addr)) => Some(addr.port()),
+        ServerAddress::PortOffset { .. } | ServerAddress::Fixed(Addr::Unix(_)) => None,
     }
 }

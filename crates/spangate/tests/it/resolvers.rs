@@ -1,11 +1,13 @@
 //! Names that are resolved while the process runs (manual §5.3, §4.4 do-resolve).
 
+use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener};
 
 use crate::commands::{named, start};
 use crate::common::dns::{NXDOMAIN, NameServer, Record, ip};
 use crate::common::http::{Client, Message};
-use crate::common::{address, eventually, listener};
+use crate::common::origin::{Origin, ok};
+use crate::common::{DEFAULTS, Folder, accept, address, eventually, listener};
 
 /// A section with short times, whose name server is `server`.
 fn section(server: &NameServer) -> String {
@@ -243,6 +245,10 @@ fn a_user_gives_a_server_another_name() {
             "invalid fqdn 'a/b' by 'stats socket command'\n",
         ),
         (
+            "set server l/s fqdn a..b",
+            "could not update l/s FQDN by 'stats socket command'\n",
+        ),
+        (
             "set server l/s fqdn new.test",
             "l/s changed its FQDN from (null) to new.test by 'stats socket command'\n",
         ),
@@ -306,4 +312,149 @@ fn rules_wait_for_addresses() {
             .or_else(|| info.contains("\nCurrConns: 0\n").then_some(()))
     });
     assert_eq!(get(&front, "one.test").status, 200);
+}
+
+/// Targets of services are hosts, whatever they are called: nothing recurs.
+#[test]
+fn services_that_name_services_end_nowhere() {
+    let (front, dns) = (listener(), NameServer::start());
+    let one = named("one");
+    let port = one.at.port();
+    dns.set("_a._tcp.test", &[Record::Service(1, port, "_a._tcp.test")]);
+    dns.set("_b._tcp.test", &[Record::Service(1, port, "_c._tcp.test")]);
+    dns.set("_c._tcp.test", &[Record::Service(1, port, "_b._tcp.test")]);
+    dns.set("_d._tcp.test", &[Record::Service(1, port, "_host.test")]);
+    dns.set("_host.test", &[ip("127.0.0.1")]);
+    let template = |name: &str, service: &str| {
+        format!(
+            " server-template {name} 3 {service} resolvers dns init-addr none resolve-prefer ipv4\n"
+        )
+    };
+    let config = format!(
+        "{}listen l\n bind \"fd@${{FRONT}}\"\n{}{}{}{}",
+        section(&dns),
+        template("a", "_a._tcp.test"),
+        template("b", "_b._tcp.test"),
+        template("c", "_c._tcp.test"),
+        template("d", "_d._tcp.test"),
+    );
+    let (_proxy, ask) = start(&config, &[("FRONT", &front)]);
+    until_answer(&front, 200, "one");
+    let found = states(&ask("show servers state l"));
+    let up: Vec<&str> = found
+        .iter()
+        .filter(|state| state[1] != "-")
+        .map(|state| &*state[0])
+        .collect();
+    assert_eq!(up, ["d1"], "{found:?}");
+}
+
+#[test]
+fn servers_that_prefer_different_families_share_a_name() {
+    let (front, dns) = (listener(), NameServer::start());
+    dns.set("dual.test", &[ip("127.0.0.31"), ip("::1"), ip("0.0.0.0")]);
+    let config = format!(
+        "{}listen l\n bind \"fd@${{FRONT}}\"\n server four dual.test:1 resolvers dns init-addr none resolve-prefer ipv4\n server six dual.test:1 resolvers dns init-addr none resolve-prefer ipv6\n server other dual.test:1 resolvers dns init-addr none resolve-prefer ipv4\n",
+        section(&dns)
+    );
+    let (_proxy, ask) = start(&config, &[("FRONT", &front)]);
+    eventually("both families", || {
+        let found = states(&ask("show servers state l"));
+        let addresses: Vec<&str> = found.iter().map(|state| &*state[1]).collect();
+        (addresses == ["127.0.0.31", "::1", "-"]).then_some(())
+    });
+    let rows = ask("show stat l 4 -1");
+    assert!(rows.contains("MAINT (resolution)"), "{rows}");
+}
+
+/// A client that leaves takes its lookup along.
+#[test]
+fn clients_that_leave_end_their_lookups() {
+    let (front, dns) = (listener(), NameServer::start());
+    dns.mute("mute.test");
+    let config = format!(
+        "resolvers dns\n nameserver one {}\n timeout retry 20s\nfrontend f\n bind \"fd@${{FRONT}}\"\n\
+         http-request do-resolve(txn.ip,dns,ipv4) req.hdr(host)\n http-request return status 200\n",
+        dns.at
+    );
+    let (_proxy, ask) = start(&config, &[("FRONT", &front)]);
+    let clients: Vec<Client> = (0..20)
+        .map(|_| {
+            let mut client = Client::connect(address(&front));
+            client.send("GET / HTTP/1.1\r\nhost: mute.test\r\n\r\n");
+            client
+        })
+        .collect();
+    let shows = |count: usize| {
+        eventually(&format!("{count} clients"), || {
+            let text = ask("show stat f 1 -1");
+            let row = text.lines().find(|line| line.starts_with("f,FRONTEND,"))?;
+            (row.split(',').nth(4) == Some(&*count.to_string())).then_some(())
+        });
+    };
+    shows(20);
+    drop(clients);
+    shows(0);
+}
+
+/// Requests that wait for any server fail when there is none left.
+#[test]
+fn the_queue_of_a_backend_without_servers_empties() {
+    let front = listener();
+    let (origin, held, release) = Origin::holding(|_| ok("held"));
+    let config = format!(
+        "listen l\n bind \"fd@${{FRONT}}\"\n timeout queue 30s\n server s {} maxconn 1\n",
+        origin.at
+    );
+    let (_proxy, ask) = start(&config, &[("FRONT", &front)]);
+    let mut first = Client::connect(address(&front));
+    first.send("GET /hold HTTP/1.1\r\nhost: t\r\n\r\n");
+    accept(&held, "the held request");
+    let mut second = Client::connect(address(&front));
+    second.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n");
+    eventually("a request waits", || {
+        let text = ask("show stat l 2 -1");
+        let row = text.lines().find(|line| line.starts_with("l,BACKEND,"))?;
+        (row.split(',').nth(2) == Some("1")).then_some(())
+    });
+    assert_eq!(ask("set server l/s state maint"), "");
+    assert_eq!(second.response().expect("an answer").status, 503);
+    accept(&release, "the origin")
+        .write_all(b"x")
+        .expect("it goes on");
+    assert_eq!(first.response().expect("an answer").status, 200);
+}
+
+/// A name that a user set, and the hosts of services, outlive a process.
+#[test]
+fn a_state_file_restores_names_and_addresses() {
+    let (front, dns, one) = (listener(), NameServer::start(), named("one"));
+    let folder = Folder::new();
+    let port = one.at.port();
+    let text = format!(
+        "1\n# header\n\
+         3 l 1 s 127.0.0.1 2 64 1 1 9 1 0 0 0 0 0 0 new.test {port} - 0 0 - - 0\n\
+         3 l 2 w1 127.0.0.1 2 64 1 1 9 1 0 0 0 0 0 0 h.test {port} _a._tcp.test 0 0 - - 0\n"
+    );
+    let file = folder.write("states", text);
+    let config = format!(
+        "resolvers dns\n nameserver one {}\nglobal\n server-state-file {file}\n{DEFAULTS} load-server-state-from-file global\n\
+         listen l\n bind \"fd@${{FRONT}}\"\n server s old.test:{port} resolvers dns init-addr last,none resolve-prefer ipv4\n\
+         server-template w 1 _a._tcp.test resolvers dns init-addr last,none resolve-prefer ipv4\n",
+        dns.at
+    );
+    for name in ["new.test", "h.test", "_a._tcp.test"] {
+        dns.mute(name);
+    }
+    let (_proxy, ask) = start(&config, &[("FRONT", &front)]);
+    let port = &*port.to_string();
+    let found = states(&ask("show servers state l"));
+    let expected = [
+        ["s", "127.0.0.1", "64", "new.test", port, "-"],
+        ["w1", "127.0.0.1", "64", "h.test", port, "_a._tcp.test"],
+    ];
+    assert!(is_state(&found, &expected), "{found:?}");
+    for _ in 0..2 {
+        assert_eq!(get(&front, "t").text(), "one");
+    }
 }
