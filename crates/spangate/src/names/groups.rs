@@ -129,7 +129,7 @@ impl Groups {
             Outcome::Held(_) | Outcome::Rejected => {}
             Outcome::Lost(status) => self.lose(&key, status),
             // Subscriptions have no such outcome.
-            Outcome::Address(_) | Outcome::NoAddress => {}
+            Outcome::Address(_) | Outcome::NoAddress | Outcome::LookedUp(_) => {}
         }
     }
 
@@ -361,7 +361,7 @@ impl Groups {
             Status::Nx => NoAddress::NameUnknown,
             Status::Refused => NoAddress::Refused,
             Status::Timeout => NoAddress::Timeout,
-            Status::Invalid | Status::Other => NoAddress::Failed,
+            Status::NoData | Status::Invalid | Status::Other => NoAddress::Failed,
         };
         let is_service = key.name.is_service();
         for place in servers {
