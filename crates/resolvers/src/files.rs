@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
+use crate::SEARCH_DOMAINS_MAX;
 use crate::name::Name;
 use crate::section::{Family, Nameserver, Transport};
 
@@ -11,9 +12,6 @@ const DNS_PORT: u16 = 53;
 
 /// The most nameservers that are read.
 const NAMESERVERS_MAX: usize = 64;
-
-/// The most domains of the search list that are read; the C library had 6 before it had no limit.
-pub const SEARCH_DOMAINS_MAX: usize = 32;
 
 /// The defaults and limits of `options`, as in resolv.conf(5).
 const NDOTS_DEFAULT: u32 = 1;

@@ -67,6 +67,9 @@ pub const KEPT_RECORDS_MAX: usize = 2 * ANSWER_RECORDS_MAX;
 /// How often a query whose UDP answer was truncated is sent over TCP, per attempt and nameserver.
 pub const TRUNCATED_RETRIES_MAX: u32 = 1;
 
+/// The most domains of a search list that are read; the C library had 6 before it had no limit.
+pub const SEARCH_DOMAINS_MAX: usize = 32;
+
 /// The most names that subscriptions of one section have.
 pub const SUBSCRIBED_NAMES_MAX: usize = 16_384;
 

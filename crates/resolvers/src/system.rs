@@ -176,7 +176,7 @@ impl System {
         Ok(addresses.into_iter().map(with_port).collect())
     }
 
-    /// The same for a thread without a runtime, which waits. It panics within a runtime.
+    /// The same for a thread that may wait. It panics within an asynchronous task.
     ///
     /// # Errors
     /// There are no addresses.

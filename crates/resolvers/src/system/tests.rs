@@ -243,6 +243,15 @@ async fn a_lookup_that_is_given_up_is_forgotten() {
     }
 }
 
+/// The dashboard carries out commands on a thread that its runtime lends.
+#[tokio::test]
+async fn a_thread_of_a_runtime_may_wait() {
+    let server = Noted::of("otel.test");
+    let system = system(KUBERNETES, &[server.server.address]);
+    let found = tokio::task::spawn_blocking(move || look_up(&system, "otel.test."));
+    assert_eq!(found.await.unwrap().map(|found| found.len()), Ok(2));
+}
+
 #[test]
 fn files_are_read_once_and_may_be_missing() {
     let folder = std::env::temp_dir().join(format!("spangate-system-{}", std::process::id()));
