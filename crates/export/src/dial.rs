@@ -14,11 +14,12 @@ use hyper::http::uri::Scheme;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{self, Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tower_service::Service;
 
+use crate::lookup::ProcessResolver;
 use crate::proxy::{Kind, Proxy, User};
 use crate::tls::Secure;
 
@@ -28,6 +29,9 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 const KEEPALIVE: Duration = Duration::from_secs(30);
 /// How long sent bytes may stay unacknowledged.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(30);
+
+/// Connects over TCP, to names that the process's resolver knows.
+pub(crate) type HttpConnector = connect::HttpConnector<ProcessResolver>;
 
 /// How connections are opened.
 #[derive(Clone)]
@@ -93,7 +97,7 @@ impl Dial {
 }
 
 fn tcp(connect_max: Duration) -> HttpConnector {
-    let mut tcp = HttpConnector::new();
+    let mut tcp = HttpConnector::new_with_resolver(ProcessResolver);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(connect_max));

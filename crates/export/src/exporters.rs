@@ -21,7 +21,7 @@ use crate::pump::{Collect, Command, Limits, Pump, REQUEST_BYTES_MAX, State};
 use crate::request::Envelope;
 use crate::sink::Sink;
 
-/// The most threads for blocking work: name lookups and writes to files.
+/// The most threads for blocking work: writes to files.
 const BLOCKING_THREADS_MAX: usize = 8;
 /// When an idle one of these threads ends.
 const BLOCKING_IDLE_MAX: Duration = Duration::from_secs(10);

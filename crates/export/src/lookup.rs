@@ -1,14 +1,18 @@
-//! Looks up the addresses of a name with the system's resolver.
+//! Looks up the addresses of a name with the resolver of the process ([`resolvers::system`]).
 
-use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use hyper_util::client::legacy::connect::dns::Name;
+use resolvers::system::{LookupError, of_process};
 use tokio::task::JoinHandle;
+use tower_service::Service;
 
-/// One lookup at a time: the system's resolver may take longer than the caller's time limit.
+/// One lookup at a time: nameservers may take longer than the caller's time limit.
 #[derive(Default)]
-pub struct Lookup(Option<JoinHandle<io::Result<Vec<SocketAddr>>>>);
+pub struct Lookup(Option<JoinHandle<Result<Vec<SocketAddr>, LookupError>>>);
 
 impl Lookup {
     /// The addresses of a host and port, within a time. A result that arrives later is returned by
@@ -24,7 +28,7 @@ impl Lookup {
     ) -> Result<Vec<SocketAddr>, String> {
         let question = self.0.get_or_insert_with(|| {
             let host = host.to_owned();
-            tokio::spawn(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+            tokio::spawn(async move { of_process().lookup(&host, port).await })
         });
         let answer = match tokio::time::timeout(timeout, question).await {
             Ok(answer) => answer,
@@ -36,6 +40,25 @@ impl Lookup {
             Ok(Err(error)) => Err(error.to_string()),
             Err(error) => Err(error.to_string()),
         }
+    }
+}
+
+/// The resolver of the process, for hyper's connections.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ProcessResolver;
+
+impl Service<Name> for ProcessResolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = LookupError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, LookupError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), LookupError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        // The connector sets the port.
+        Box::pin(async move { Ok(of_process().lookup(name.as_str(), 0).await?.into_iter()) })
     }
 }
 

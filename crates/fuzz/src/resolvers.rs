@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use resolvers::{
     ANSWER_RECORDS_MAX, Counters, Family, Hosts, MESSAGE_BYTES_MAX, Name, Nameserver, Outcome,
-    Question, Resolver, Section, Transport, parse_resolv_conf,
+    Question, Resolver, SEARCH_DOMAINS_MAX, Section, Transport, parse_resolv_conf,
 };
 
 /// The time of all calls, in milliseconds.
@@ -93,6 +93,10 @@ pub fn dns_files(data: &[u8]) {
         assert!(others.iter().all(|other| other.name != nameserver.name));
     }
     assert!(found.nameservers.len() + found.warnings.len() <= text.lines().count());
+    let search = found.search.unwrap_or_default();
+    assert!(search.len() <= SEARCH_DOMAINS_MAX);
+    assert!(found.ndots <= 15);
+    assert!((1..=30).contains(&found.timeout_seconds) && (1..=5).contains(&found.attempts));
     let hosts = Hosts::parse(&text);
     for word in text.split_ascii_whitespace().take(64) {
         let Ok(name) = Name::parse(word) else {

@@ -4,6 +4,8 @@
 //! [`Resolver`] is the state of one section, without I/O, clock and random source: messages and
 //! the time go in, messages to send and events come out. [`run`] owns all sections' resolvers on
 //! one thread, with their sockets. [`assign`] decides which server takes which address or service.
+//! [`system`] looks up the process's own names (exporters, responders) as the C library does, with
+//! a section made of `/etc/resolv.conf`.
 //!
 //! What DNS servers send is bounded by the limits below. An answer counts only if its id, its
 //! question and its source match a query that is under way; records of other names are ignored.
@@ -24,18 +26,22 @@ mod message;
 mod name;
 mod records;
 mod resolver;
+#[cfg(feature = "run")]
 pub mod run;
 
 #[cfg(test)]
 mod scripted;
 mod section;
+#[cfg(feature = "run")]
+pub mod system;
 
 pub use counters::Counters;
-pub use files::{Hosts, ResolvConf, parse_resolv_conf};
+pub use files::{Hosts, LineFault, LineWarning, ResolvConf, parse_resolv_conf};
 pub use name::{Name, NameError};
 pub use records::{Records, Service};
 pub use resolver::{
-    Asked, Event, Outcome, Question, RequestId, Resolver, SendFailure, Status, TooMany, Transmit,
+    Asked, Event, LookedUp, Outcome, Question, RequestId, Resolver, SendFailure, Status, TooMany,
+    Transmit,
 };
 pub use section::{Families, Family, Hold, Nameserver, Section, Transport};
 
@@ -61,8 +67,12 @@ pub const KEPT_RECORDS_MAX: usize = 2 * ANSWER_RECORDS_MAX;
 /// How often a query whose UDP answer was truncated is sent over TCP, per attempt and nameserver.
 pub const TRUNCATED_RETRIES_MAX: u32 = 1;
 
+/// The most domains of a search list that are read; the C library had 6 before it had no limit.
+pub const SEARCH_DOMAINS_MAX: usize = 32;
+
 /// The most names that subscriptions of one section have.
 pub const SUBSCRIBED_NAMES_MAX: usize = 16_384;
 
-/// The most names of one section that `do-resolve` asked for, with those whose answers are cached.
+/// The most names of one section that `do-resolve` and lookups asked for, with those whose answers
+/// are cached.
 pub const ASKED_NAMES_MAX: usize = 16_384;

@@ -11,6 +11,7 @@ use domain::base::{Message, MessageBuilder, ParsedName, Rtype};
 use domain::rdata::{A, Aaaa, Cname, Srv};
 
 use crate::name::Name;
+use crate::section::Family;
 use crate::{ANSWER_RECORDS_MAX, CNAMES_MAX, OTHER_RECORDS_MAX};
 
 /// What is asked for.
@@ -22,6 +23,14 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// The type of the addresses of a family.
+    pub(crate) fn of(family: Family) -> Kind {
+        match family {
+            Family::V4 => Kind::A,
+            Family::V6 => Kind::Aaaa,
+        }
+    }
+
     fn record_type(self) -> Rtype {
         match self {
             Kind::A => Rtype::A,

@@ -22,10 +22,10 @@ use crate::section::{Families, Family, Section, Transport};
 use crate::{ASKED_NAMES_MAX, Random, SUBSCRIBED_NAMES_MAX};
 
 pub use types::{
-    Asked, Event, Outcome, Question, RequestId, SendFailure, Status, TooMany, Transmit,
+    Asked, Event, LookedUp, Outcome, Question, RequestId, SendFailure, Status, TooMany, Transmit,
 };
 
-use resolution::{Key, Requester, Resolution, ResolutionId, State};
+use resolution::{Key, Manner, Requester, Resolution, ResolutionId, State};
 
 /// A query that may still be answered.
 #[derive(Debug)]
@@ -136,7 +136,12 @@ impl Resolver {
         now_ms: u64,
     ) -> Result<RequestId, TooMany> {
         let kind = self.kind(question);
-        let id = self.resolution(Key { name, kind }, Origin::Subscription, now_ms)?;
+        let key = Key {
+            name,
+            kind,
+            manner: Manner::AllAtOnce,
+        };
+        let id = self.resolution(key, Origin::Subscription, now_ms)?;
         let request = RequestId(self.number());
         self.requests.insert(request, id);
         if let Some(resolution) = self.resolutions.get_mut(&id) {
@@ -161,7 +166,12 @@ impl Resolver {
     /// There are [`ASKED_NAMES_MAX`] names that are being asked for.
     pub fn ask(&mut self, name: Name, prefer: Family, now_ms: u64) -> Result<Asked, TooMany> {
         let kind = self.kind(Question::Address { prefer });
-        let id = self.resolution(Key { name, kind }, Origin::Question, now_ms)?;
+        let key = Key {
+            name,
+            kind,
+            manner: Manner::AllAtOnce,
+        };
+        let id = self.resolution(key, Origin::Question, now_ms)?;
         let hold_ms = self.section.hold.valid_ms;
         let families = self.section.families;
         let Some(resolution) = self.resolutions.get_mut(&id) else {
@@ -172,11 +182,48 @@ impl Resolver {
         {
             return Ok(Asked::Now(address));
         }
+        Ok(Asked::Later(self.request_once(
+            id,
+            Requester::Once { prefer },
+            now_ms,
+        )))
+    }
+
+    /// Asks once for all addresses of one family, nameserver after nameserver: each attempt of
+    /// `resolve_retries` asks all of them in turn, and the next one is asked after `timeout retry`
+    /// or an error. A valid or negative answer is final; it serves further lookups for
+    /// `hold valid`. The families of the section do not matter.
+    ///
+    /// # Errors
+    /// There are [`ASKED_NAMES_MAX`] names that are being asked for.
+    pub fn look_up(
+        &mut self,
+        name: Name,
+        family: Family,
+        now_ms: u64,
+    ) -> Result<LookedUp, TooMany> {
+        let key = Key {
+            name,
+            kind: Kind::of(family),
+            manner: Manner::InTurn,
+        };
+        let id = self.resolution(key, Origin::Question, now_ms)?;
+        let hold_ms = self.section.hold.valid_ms;
+        if let Some(resolution) = self.resolutions.get(&id)
+            && let Some(last) = resolution.last
+            && resolution.is_cached(hold_ms, now_ms)
+        {
+            let found = last.map(|()| Arc::clone(&resolution.records));
+            return Ok(LookedUp::Now(found));
+        }
+        let request = self.request_once(id, Requester::Lookup, now_ms);
+        Ok(LookedUp::Later(request))
+    }
+
+    fn request_once(&mut self, id: ResolutionId, requester: Requester, now_ms: u64) -> RequestId {
         let request = RequestId(self.number());
         if let Some(resolution) = self.resolutions.get_mut(&id) {
-            resolution
-                .requesters
-                .insert(request, Requester::Once { prefer });
+            resolution.requesters.insert(request, requester);
             // A name that subscribers have as well is not left to wait for its next turn.
             if matches!(resolution.state, State::Waiting) {
                 resolution.completed_ms = None;
@@ -184,7 +231,7 @@ impl Resolver {
         }
         self.requests.insert(request, id);
         self.reschedule(id, now_ms);
-        Ok(Asked::Later(request))
+        request
     }
 
     /// Ends a subscription or a question; no event follows. Unknown requests are ignored.
@@ -200,9 +247,12 @@ impl Resolver {
         if !resolution.requesters.is_empty() {
             return;
         }
-        let was_question = matches!(requester, Some(Requester::Once { .. }));
+        let was_question = match requester {
+            Some(Requester::Once { .. } | Requester::Lookup) => true,
+            Some(Requester::Subscriber) | None => false,
+        };
         let is_waiting = matches!(resolution.state, State::Waiting);
-        let is_cacheable = resolution.is_fresh(self.section.hold.valid_ms, now_ms);
+        let is_cacheable = resolution.is_cached(self.section.hold.valid_ms, now_ms);
         if was_question && is_waiting && is_cacheable {
             self.reschedule(id, now_ms);
         } else {
@@ -284,10 +334,11 @@ impl Resolver {
     fn kind(&self, question: Question) -> Kind {
         match question {
             Question::Service => Kind::Srv,
-            Question::Address { prefer } => match (self.section.families, prefer) {
-                (Families::V4, _) | (Families::Both, Family::V4) => Kind::A,
-                (Families::V6, _) | (Families::Both, Family::V6) => Kind::Aaaa,
-            },
+            Question::Address { prefer } => Kind::of(match self.section.families {
+                Families::V4 => Family::V4,
+                Families::V6 => Family::V6,
+                Families::Both => prefer,
+            }),
         }
     }
 

@@ -23,7 +23,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use crate::Random;
 use crate::counters::Counters;
 use crate::name::Name;
-use crate::resolver::{Outcome, Question};
+use crate::records::Records;
+use crate::resolver::{Outcome, Question, Status};
 use crate::section::{Families, Family, Section};
 
 /// The stack size of the thread, in bytes.
@@ -114,7 +115,7 @@ enum Command {
         question: QuestionId,
         section: usize,
         name: Name,
-        prefer: Family,
+        wanted: Wanted,
         answer: Answer,
     },
     Cancel(QuestionId),
@@ -126,19 +127,28 @@ enum Command {
     Stop,
 }
 
+/// What a question asks for.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    /// One address ([`crate::Resolver::ask`]).
+    Address { prefer: Family },
+    /// All addresses of a family ([`crate::Resolver::look_up`]).
+    Records { family: Family },
+}
+
 /// What waits for the answer to a question. Dropped, it gets none.
 struct Answer {
-    function: Option<Box<dyn FnOnce(Option<IpAddr>) + Send>>,
+    function: Option<Box<dyn FnOnce(Option<Outcome>) + Send>>,
     shared: Arc<Shared>,
 }
 
 impl Answer {
-    fn give(mut self, address: Option<IpAddr>) {
+    fn give(mut self, outcome: Option<Outcome>) {
         let function = self.function.take();
         // When the answer is there, the question no longer counts.
         drop(self);
         if let Some(function) = function {
-            function(address);
+            function(outcome);
         }
     }
 
@@ -263,10 +273,37 @@ impl Handle {
         prefer: Family,
         answer: impl FnOnce(Option<IpAddr>) + Send + 'static,
     ) -> QuestionId {
+        let answer = |outcome: Option<Outcome>| answer(outcome.and_then(Outcome::into_address));
+        self.question(section, name, Wanted::Address { prefer }, Box::new(answer))
+    }
+
+    /// Asks once for all addresses of a family, see [`crate::Resolver::look_up`]. `answer` is
+    /// called once, with the records or the kind of the error; on the resolvers' thread, or on this
+    /// one if the question cannot be asked at all.
+    pub fn look_up(
+        &self,
+        section: usize,
+        name: Name,
+        family: Family,
+        answer: impl FnOnce(Result<Arc<Records>, Status>) + Send + 'static,
+    ) -> QuestionId {
+        let answer = |outcome: Option<Outcome>| {
+            answer(outcome.map_or(Err(Status::Other), Outcome::into_lookup));
+        };
+        self.question(section, name, Wanted::Records { family }, Box::new(answer))
+    }
+
+    fn question(
+        &self,
+        section: usize,
+        name: Name,
+        wanted: Wanted,
+        function: Box<dyn FnOnce(Option<Outcome>) + Send>,
+    ) -> QuestionId {
         let question = QuestionId(self.number());
         let waiting = self.shared.questions.fetch_add(1, Ordering::Relaxed);
         let answer = Answer {
-            function: Some(Box::new(answer)),
+            function: Some(function),
             shared: Arc::clone(&self.shared),
         };
         if waiting < QUESTIONS_MAX {
@@ -274,7 +311,7 @@ impl Handle {
                 question,
                 section,
                 name,
-                prefer,
+                wanted,
                 answer,
             });
         }
@@ -306,6 +343,12 @@ impl Handle {
         views.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The number of questions that wait for an answer.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.shared.questions.load(Ordering::Relaxed)
+    }
+
     fn number(&self) -> u64 {
         self.shared.next.fetch_add(1, Ordering::Relaxed)
     }
@@ -319,4 +362,4 @@ impl Handle {
 type Commands = UnboundedReceiver<Command>;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

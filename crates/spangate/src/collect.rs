@@ -95,6 +95,7 @@ fn tell(diagnostics: &[Diagnostic]) {
 
 fn serve(options: &Options, config: Config) -> ExitCode {
     crate::sys::keep_memory();
+    resolvers::system::of_process();
     let mut builder = match options.threads {
         1 => tokio::runtime::Builder::new_current_thread(),
         threads => {

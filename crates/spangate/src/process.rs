@@ -119,6 +119,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         }
         write_pidfile(args, config)?;
     }
+    // After a chroot, the files of names are out of reach.
+    resolvers::system::of_process();
     // Threads inherit it.
     confine::harden(&config.global);
     let now = net::sys::now();

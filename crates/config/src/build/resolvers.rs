@@ -6,12 +6,11 @@ use super::{Shared, unknown, values};
 use crate::keywords::{self, State, other};
 use crate::model::{Family, Nameserver, Resolve, Resolvers, ServerOptions};
 use crate::tree::Section;
+use ::resolvers::{LineFault, LineWarning};
 use sample::Place;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The port of name servers (RFC 1035 §4.2).
-const DNS_PORT: u16 = 53;
 /// The size of the header of a message, the least payload that can be announced.
 const PAYLOAD_BYTES_MIN: i64 = 12;
 /// The system's configuration of name servers.
@@ -218,40 +217,40 @@ fn read_resolv_conf() -> std::io::Result<String> {
 
 /// Adds the name servers of a text in the format of resolv.conf(5), named by their addresses.
 fn add_system(resolvers: &mut Resolvers, text: &str, tell: &mut dyn FnMut(String)) {
-    for (text, number) in text.lines().zip(1..) {
-        let Some(rest) = text.strip_prefix("nameserver") else {
-            continue;
+    let found = ::resolvers::parse_resolv_conf(text);
+    for LineWarning { line, fault } in found.warnings {
+        let why = match fault {
+            LineFault::NoAddress => "nameserver line is missing address.".to_owned(),
+            LineFault::NotAnAddress(address) => {
+                format!("address '{address}' could not be recognized, nameserver will be excluded.")
+            }
+            LineFault::Duplicate(address) => duplicate(&address),
+            LineFault::TooMany => {
+                "too many nameservers, those from here on will be excluded.".to_owned()
+            }
         };
-        if !rest.is_empty() && !rest.starts_with([' ', '\t']) {
-            continue;
-        }
-        let place = format!("parsing [{RESOLV_CONF}:{number}]");
-        let Some(address) = rest.split_whitespace().next() else {
-            tell(format!("{place} : nameserver line is missing address."));
-            continue;
-        };
-        if resolvers
-            .nameservers
-            .iter()
-            .any(|known| known.name == address)
-        {
-            tell(format!(
-                "{place} : generated name for {RESOLV_CONF} nameserver '{address}' conflicts with another nameserver, \
-                 it appears to be a duplicate and will be excluded."
-            ));
-            continue;
-        }
-        match address.parse::<IpAddr>() {
-            Ok(ip) => resolvers.nameservers.push(Nameserver {
-                name: address.to_owned(),
-                address: SocketAddr::new(ip, DNS_PORT),
-                is_stream: false,
-            }),
-            Err(_) => tell(format!(
-                "{place} : address '{address}' could not be recognized, nameserver will be excluded."
-            )),
-        }
+        tell(format!("parsing [{RESOLV_CONF}:{line}] : {why}"));
     }
+    for found in found.nameservers {
+        let mut known = resolvers.nameservers.iter();
+        if known.any(|known| known.name == found.name) {
+            let why = duplicate(&found.name);
+            tell(format!("parsing [{RESOLV_CONF}] : {why}"));
+            continue;
+        }
+        resolvers.nameservers.push(Nameserver {
+            name: found.name,
+            address: found.address,
+            is_stream: false,
+        });
+    }
+}
+
+fn duplicate(address: &str) -> String {
+    format!(
+        "generated name for {RESOLV_CONF} nameserver '{address}' conflicts with another nameserver, \
+         it appears to be a duplicate and will be excluded."
+    )
 }
 
 /// `hold <status> <period>`
@@ -451,15 +450,25 @@ mod tests {
         let mut resolvers = Resolvers::new("x", None);
         let mut told = Vec::new();
         let text = "# comment\nsearch a.b\nnameserver 127.0.0.53\n nameserver 9.9.9.9\nnameserver\nnameservers 1.1.1.1\n\
-                    nameserver ::1 # x\nnameserver fe80::1%eth0\nnameserver\t127.0.0.53\n";
+                    nameserver ::1 # x\nnameserver fe80::1%eth0\nnameserver\t127.0.0.53\nnameserver 10.0.0.1\n";
+        resolvers.nameservers.push(Nameserver {
+            name: "10.0.0.1".to_owned(),
+            address: "10.0.0.2:53".parse().unwrap(),
+            is_stream: false,
+        });
         add_system(&mut resolvers, text, &mut |message| told.push(message));
         let found: Vec<String> = resolvers
             .nameservers
             .iter()
             .map(|each| each.address.to_string())
             .collect();
-        assert_eq!(found, ["127.0.0.53:53", "[::1]:53"]);
-        let expected = ["missing address", "could not be recognized", "duplicate"];
+        assert_eq!(found, ["10.0.0.2:53", "127.0.0.53:53", "[::1]:53"]);
+        let expected = [
+            "parsing [/etc/resolv.conf:5] : nameserver line is missing address",
+            "parsing [/etc/resolv.conf:8] : address 'fe80::1%eth0' could not be recognized",
+            "parsing [/etc/resolv.conf:9] : generated name for /etc/resolv.conf nameserver '127.0.0.53'",
+            "generated name for /etc/resolv.conf nameserver '10.0.0.1' conflicts",
+        ];
         assert_eq!(told.len(), expected.len(), "{told:?}");
         for (told, expected) in told.iter().zip(expected) {
             assert!(told.contains(expected), "{told}");

@@ -27,7 +27,7 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Looks up the addresses of a name.
 pub(super) type Ask = Box<dyn Fn() -> Boxed<Result<Vec<SocketAddr>, String>> + Send + Sync>;
 
-/// A lookup by the system's resolver.
+/// A lookup by the resolver of the process.
 pub(super) fn system(host: &str, port: u16) -> Ask {
     let host: Arc<str> = host.into();
     let lookup = Arc::<Mutex<Lookup>>::default();

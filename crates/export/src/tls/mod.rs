@@ -7,7 +7,6 @@ mod reload;
 use std::sync::Arc;
 
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::HttpConnector;
 use rustls::crypto::aws_lc_rs::{self, kx_group};
 use rustls::crypto::{CryptoProvider, SupportedKxGroup};
 use rustls::pki_types::pem::PemObject;
@@ -16,7 +15,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, SupportedCipherSuite, SupportedProtocolVersion};
 use telemetry::settings::{Pem, Tls, TlsVersion};
 
-use crate::dial::{Dial, Hop};
+use crate::dial::{Dial, Hop, HttpConnector};
 use anyone::Anyone;
 pub use reload::{Own, Reloading};
 

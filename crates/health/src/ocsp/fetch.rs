@@ -1,12 +1,12 @@
 //! One request to a responder over HTTP/1 (RFC 6960 appendix A): GET if it is short, else POST.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::Name;
 use net::Addr;
+use resolvers::system::of_process;
 use tokio::time::timeout;
 
 use super::{Fault, OcspOutcome};
@@ -197,11 +197,10 @@ impl<'a> Uri<'a> {
 
     /// Connects to the first of its addresses that accepts.
     async fn connect(&self) -> Result<Conn, String> {
-        let found = tokio::net::lookup_host((self.host, self.port)).await;
+        let found = of_process().lookup(self.host, self.port).await;
         let found = found.map_err(|error| format!("'{}': {error}", self.host))?;
-        let addresses: Vec<SocketAddr> = found.take(ADDRESSES_MAX).collect();
         let mut why = format!("'{}' has no address", self.host);
-        for address in addresses {
+        for address in found.into_iter().take(ADDRESSES_MAX) {
             match open(Addr::Inet(address)).await {
                 Ok(conn) => return Ok(conn),
                 Err(error) => why = error,

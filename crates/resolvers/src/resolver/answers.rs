@@ -1,6 +1,6 @@
 //! What nameservers send, and what could not be sent to them.
 
-use super::resolution::{Partial, State};
+use super::resolution::{Manner, Partial, State};
 use super::{QueryKey, Resolver, SendFailure, Status};
 use crate::message::{Answer, Fault, read};
 use crate::section::Transport;
@@ -100,8 +100,8 @@ impl Resolver {
             Fault::Invalid => (&mut counters.invalid, Status::Invalid),
             Fault::Nx => (&mut counters.nx, Status::Nx),
             Fault::Refused => (&mut counters.refused, Status::Refused),
-            Fault::Empty => (&mut counters.any_err, Status::Other),
-            Fault::Alias => (&mut counters.cname_error, Status::Other),
+            Fault::Empty => (&mut counters.any_err, Status::NoData),
+            Fault::Alias => (&mut counters.cname_error, Status::NoData),
             Fault::Truncated => (&mut counters.truncated, Status::Other),
             Fault::Other => (&mut counters.other, Status::Other),
         };
@@ -127,10 +127,18 @@ impl Resolver {
         if is_repeated || kind != run.kind {
             return;
         }
-        run.failed += 1;
-        run.status = status;
-        if run.failed >= run.sent {
-            self.all_failed(id, now_ms);
+        match resolution.key.manner {
+            Manner::AllAtOnce => {
+                run.failed += 1;
+                run.status = status;
+                if run.failed >= run.sent {
+                    self.all_failed(id, now_ms);
+                }
+            }
+            Manner::InTurn if status.is_negative() => self.fail(id, status, now_ms),
+            // The error of a nameserver whose turn is over changes nothing.
+            Manner::InTurn if run.nameserver != key.nameserver => {}
+            Manner::InTurn => self.next_nameserver(id, status, now_ms),
         }
     }
 
@@ -170,9 +178,15 @@ impl Resolver {
         if let State::Running(run) = &mut resolution.state
             && kind == run.kind
         {
-            run.sent -= 1;
-            if run.failed > 0 && run.failed >= run.sent {
-                self.all_failed(id, now_ms);
+            match resolution.key.manner {
+                Manner::AllAtOnce => {
+                    run.sent -= 1;
+                    if run.failed > 0 && run.failed >= run.sent {
+                        self.all_failed(id, now_ms);
+                    }
+                }
+                Manner::InTurn if run.nameserver != failure.nameserver => {}
+                Manner::InTurn => self.next_nameserver(id, Status::Timeout, now_ms),
             }
         }
     }

@@ -21,14 +21,27 @@ pub(super) struct Key {
     pub name: Name,
     /// The type that is asked for first.
     pub kind: Kind,
+    pub manner: Manner,
+}
+
+/// How nameservers are asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Manner {
+    /// All at once; after errors for the other address family too. This is HAProxy's way.
+    AllAtOnce,
+    /// One after the other, for one type. A negative answer is final. This is the way of
+    /// resolv.conf(5).
+    InTurn,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Requester {
     /// It is told of each completion.
     Subscriber,
-    /// It is told once.
+    /// It is told an address once.
     Once { prefer: Family },
+    /// It is told all records once.
+    Lookup,
 }
 
 #[derive(Debug)]
@@ -44,8 +57,11 @@ pub(super) enum State {
 pub(super) struct Run {
     /// The type asked for now: the preferred one or, after errors, the other one.
     pub kind: Kind,
-    /// How many attempts with the preferred type are left.
+    /// How many attempts with the preferred type are left; those that ask nameservers in turn have
+    /// one attempt per nameserver.
     pub tries_left: u32,
+    /// The nameserver of the current attempt, if they are asked in turn.
+    pub nameserver: usize,
     /// When the current attempt was sent.
     pub sent_ms: u64,
     /// How many nameservers the current attempt went to.
@@ -109,8 +125,25 @@ impl Resolution {
 
     /// Whether the last resolution succeeded and is not older than `hold valid`.
     pub fn is_fresh(&self, hold_ms: u64, now_ms: u64) -> bool {
+        self.is_valid() && self.is_recent(hold_ms, now_ms)
+    }
+
+    /// Whether the last outcome still serves requests: a valid answer or, if nameservers are asked
+    /// in turn, a negative one.
+    pub fn is_cached(&self, hold_ms: u64, now_ms: u64) -> bool {
+        let is_usable = match (self.last, self.key.manner) {
+            (None, _) => false,
+            (Some(Ok(())), _) => true,
+            (Some(Err(status)), Manner::InTurn) => status.is_negative(),
+            (Some(Err(_)), Manner::AllAtOnce) => false,
+        };
+        is_usable && self.is_recent(hold_ms, now_ms)
+    }
+
+    /// Whether the last resolution completed less than this time ago.
+    fn is_recent(&self, hold_ms: u64, now_ms: u64) -> bool {
         let expires_ms = self.completed_ms.map(|at_ms| at_ms.saturating_add(hold_ms));
-        self.is_valid() && expires_ms.is_some_and(|at_ms| now_ms < at_ms)
+        expires_ms.is_some_and(|at_ms| now_ms < at_ms)
     }
 
     /// When there is something to do; none: now.
@@ -131,7 +164,7 @@ impl Resolution {
             Status::Nx => hold.nx_ms,
             Status::Refused => hold.refused_ms,
             Status::Timeout => hold.timeout_ms,
-            Status::Invalid | Status::Other => hold.other_ms,
+            Status::NoData | Status::Invalid | Status::Other => hold.other_ms,
         };
         now_ms < self.valid_ms.saturating_add(hold_ms)
     }

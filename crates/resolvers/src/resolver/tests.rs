@@ -1,6 +1,7 @@
 //! Rules of resolutions on a virtual clock.
 
 mod hold;
+mod in_turn;
 mod questions;
 mod retries;
 mod transport;

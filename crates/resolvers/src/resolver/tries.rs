@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::resolution::{Partial, Requester, ResolutionId, Run, State};
+use super::resolution::{Manner, Partial, Requester, ResolutionId, Run, State};
 use super::{Event, Outcome, Pending, QueryKey, Resolver, Status, Transmit};
 use crate::message::{Kind, query};
 use crate::section::{Families, Transport};
@@ -33,9 +33,18 @@ impl Resolver {
         }
         match &resolution.state {
             State::Waiting => {
+                let attempts = self.section.resolve_retries.max(1);
+                let tries = match resolution.key.manner {
+                    Manner::AllAtOnce => attempts,
+                    Manner::InTurn => {
+                        let nameservers = self.section.nameservers.len().max(1);
+                        attempts.saturating_mul(u32::try_from(nameservers).unwrap_or(u32::MAX))
+                    }
+                };
                 let run = Run {
                     kind: resolution.key.kind,
-                    tries_left: self.section.resolve_retries.max(1) - 1,
+                    tries_left: tries - 1,
+                    nameserver: 0,
                     sent_ms: now_ms,
                     sent: 0,
                     failed: 0,
@@ -61,6 +70,10 @@ impl Resolver {
         let State::Running(run) = &mut resolution.state else {
             return;
         };
+        match resolution.key.manner {
+            Manner::AllAtOnce => {}
+            Manner::InTurn => return self.next_nameserver(id, Status::Timeout, now_ms),
+        }
         if let Some(partial) = run.partial.take() {
             self.succeed(id, partial, now_ms);
             return;
@@ -126,7 +139,27 @@ impl Resolver {
         }
     }
 
-    /// Sends the query of the current attempt to all nameservers.
+    /// The nameserver of the current attempt has failed, of those that are asked in turn.
+    pub(super) fn next_nameserver(&mut self, id: ResolutionId, status: Status, now_ms: u64) {
+        let Some(resolution) = self.resolutions.get_mut(&id) else {
+            return;
+        };
+        let State::Running(run) = &mut resolution.state else {
+            return;
+        };
+        if run.tries_left == 0 {
+            self.fail(id, status, now_ms);
+            return;
+        }
+        run.tries_left -= 1;
+        run.nameserver += 1;
+        if run.nameserver >= self.section.nameservers.len() {
+            run.nameserver = 0;
+        }
+        self.send(id, now_ms);
+    }
+
+    /// Sends the query of the current attempt to its nameservers.
     fn send(&mut self, id: ResolutionId, now_ms: u64) {
         let Some(resolution) = self.resolutions.get_mut(&id) else {
             return;
@@ -139,7 +172,14 @@ impl Resolver {
         run.sent = 0;
         run.failed = 0;
         let payload_bytes = self.section.accepted_payload_bytes;
+        let only = match resolution.key.manner {
+            Manner::AllAtOnce => None,
+            Manner::InTurn => Some(run.nameserver),
+        };
         for (nameserver, settings) in self.section.nameservers.iter().enumerate() {
+            if only.is_some_and(|only| only != nameserver) {
+                continue;
+            }
             // A query that is sent again keeps its id: the answer to the first one may be late.
             let earlier = run.queries.iter().find(|query| {
                 let pending = self.pending.get(query);
@@ -240,6 +280,7 @@ impl Resolver {
                 Requester::Once { prefer } => resolution
                     .next_address(prefer, families)
                     .map_or(Outcome::NoAddress, Outcome::Address),
+                Requester::Lookup => Outcome::LookedUp(Ok(Arc::clone(&resolution.records))),
             };
             self.events.push_back(Event { request, outcome });
         }
@@ -247,7 +288,7 @@ impl Resolver {
     }
 
     /// A resolution ends with an error.
-    fn fail(&mut self, id: ResolutionId, status: Status, now_ms: u64) {
+    pub(super) fn fail(&mut self, id: ResolutionId, status: Status, now_ms: u64) {
         let Some(resolution) = self.resolutions.get_mut(&id) else {
             return;
         };
@@ -262,6 +303,7 @@ impl Resolver {
                 Requester::Subscriber if is_held => Outcome::Held(status),
                 Requester::Subscriber => Outcome::Lost(status),
                 Requester::Once { .. } => Outcome::NoAddress,
+                Requester::Lookup => Outcome::LookedUp(Err(status)),
             };
             self.events.push_back(Event { request, outcome });
         }
@@ -282,14 +324,17 @@ impl Resolver {
         resolution.completed_ms = Some(now_ms);
         let requests = &mut self.requests;
         resolution.requesters.retain(|request, requester| {
-            let stays = matches!(requester, Requester::Subscriber);
+            let stays = match requester {
+                Requester::Subscriber => true,
+                Requester::Once { .. } | Requester::Lookup => false,
+            };
             if !stays {
                 requests.remove(request);
             }
             stays
         });
         let is_idle = resolution.requesters.is_empty();
-        if is_idle && !resolution.is_fresh(self.section.hold.valid_ms, now_ms) {
+        if is_idle && !resolution.is_cached(self.section.hold.valid_ms, now_ms) {
             self.remove(id);
         } else {
             self.reschedule(id, now_ms);

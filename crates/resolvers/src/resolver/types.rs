@@ -45,11 +45,22 @@ pub enum Asked {
     Later(RequestId),
 }
 
+/// The reply to [`super::Resolver::look_up`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LookedUp {
+    /// The cached outcome.
+    Now(Result<Arc<Records>, Status>),
+    /// An event will give the outcome, once.
+    Later(RequestId),
+}
+
 /// The kind of the last error of a resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     /// The name does not exist.
     Nx,
+    /// The name exists, without records of the type asked for.
+    NoData,
     /// A nameserver refused to answer.
     Refused,
     /// No nameserver answered.
@@ -58,6 +69,17 @@ pub enum Status {
     Invalid,
     /// Any other error.
     Other,
+}
+
+impl Status {
+    /// Whether a nameserver has answered that there are no such records (RFC 2308 §2).
+    #[must_use]
+    pub fn is_negative(self) -> bool {
+        match self {
+            Status::Nx | Status::NoData => true,
+            Status::Refused | Status::Timeout | Status::Invalid | Status::Other => false,
+        }
+    }
 }
 
 /// A resolution has completed.
@@ -90,9 +112,43 @@ pub enum Outcome {
     Address(IpAddr),
     /// There is no address for [`super::Resolver::ask`]. The request has ended.
     NoAddress,
+    /// The records for [`super::Resolver::look_up`], or why there are none. The request has ended.
+    LookedUp(Result<Arc<Records>, Status>),
     /// There are too many names ([`TooMany`]), so that the name is not resolved. Only
     /// [`crate::run`] reports it, which cannot answer a subscription at once.
     Rejected,
+}
+
+impl Outcome {
+    /// The address of a question; none if there is none, or it was no question.
+    #[must_use]
+    pub fn into_address(self) -> Option<IpAddr> {
+        match self {
+            Outcome::Address(address) => Some(address),
+            Outcome::NoAddress
+            | Outcome::LookedUp(_)
+            | Outcome::Found { .. }
+            | Outcome::Held(_)
+            | Outcome::Lost(_)
+            | Outcome::Rejected => None,
+        }
+    }
+
+    /// The records of a lookup, or why there are none.
+    ///
+    /// # Errors
+    /// The kind of the last error; [`Status::Other`] if it was no lookup.
+    pub fn into_lookup(self) -> Result<Arc<Records>, Status> {
+        match self {
+            Outcome::LookedUp(found) => found,
+            Outcome::Address(_)
+            | Outcome::NoAddress
+            | Outcome::Found { .. }
+            | Outcome::Held(_)
+            | Outcome::Lost(_)
+            | Outcome::Rejected => Err(Status::Other),
+        }
+    }
 }
 
 /// A message to send.

@@ -1,6 +1,6 @@
 //! The runner with scripted nameservers on loopback.
 
-mod nameserver;
+pub(crate) mod nameserver;
 
 use std::hash::{BuildHasher, RandomState};
 use std::net::{SocketAddr, UdpSocket};

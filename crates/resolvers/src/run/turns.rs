@@ -10,10 +10,13 @@ use tokio::time::{Instant, sleep_until};
 use super::tcp::TcpLink;
 use super::udp::UdpLink;
 use super::{
-    Answer, Command, Commands, QuestionId, Setup, Shared, SubscriptionEvent, SubscriptionId,
+    Answer, Command, Commands, QuestionId, Setup, Shared, SubscriptionEvent, SubscriptionId, Wanted,
 };
 use crate::Random;
-use crate::resolver::{Asked, Outcome, RequestId, Resolver, SendFailure, Transmit};
+use crate::name::Name;
+use crate::resolver::{
+    Asked, LookedUp, Outcome, RequestId, Resolver, SendFailure, TooMany, Transmit,
+};
 use crate::section::{Nameserver, Transport};
 
 /// The most messages of links that wait for the loop; links stop reading meanwhile.
@@ -239,9 +242,8 @@ impl World {
     fn report(&mut self, section: usize) {
         while let Some(event) = self.sections[section].resolver.poll_event() {
             let owners = &mut self.sections[section].owners;
-            let address = match event.outcome {
-                Outcome::Address(address) => Some(address),
-                Outcome::NoAddress => None,
+            match event.outcome {
+                Outcome::Address(_) | Outcome::NoAddress | Outcome::LookedUp(_) => {}
                 Outcome::Found { .. } | Outcome::Held(_) | Outcome::Lost(_) | Outcome::Rejected => {
                     if let Some(Owner::Subscription(subscription)) = owners.get(&event.request) {
                         (self.on_event)(SubscriptionEvent {
@@ -252,10 +254,10 @@ impl World {
                     }
                     continue;
                 }
-            };
+            }
             if let Some(Owner::Question { question, answer }) = owners.remove(&event.request) {
                 self.questions.remove(&question);
-                answer.give(address);
+                answer.give(Some(event.outcome));
             }
         }
     }
@@ -313,21 +315,21 @@ impl World {
                 question,
                 section,
                 name,
-                prefer,
+                wanted,
                 answer,
             } => {
                 let Some(state) = self.sections.get_mut(section) else {
                     return Next::Goes;
                 };
-                match state.resolver.ask(name, prefer, now_ms) {
-                    Ok(Asked::Now(address)) => answer.give(Some(address)),
-                    Ok(Asked::Later(request)) => {
+                match ask(&mut state.resolver, name, wanted, now_ms) {
+                    Ok(Reply::Now(outcome)) => answer.give(Some(outcome)),
+                    Ok(Reply::Later(request)) => {
                         let owner = Owner::Question { question, answer };
                         state.owners.insert(request, owner);
                         let place = Place { section, request };
                         self.questions.insert(question, place);
                     }
-                    Err(_) => answer.give(None),
+                    Err(TooMany) => answer.give(None),
                 }
             }
             Command::Cancel(question) => {
@@ -359,6 +361,25 @@ impl World {
         if let Some(Owner::Question { answer, .. }) = state.owners.remove(&place.request) {
             answer.cancel();
         }
+    }
+}
+
+/// The reply of a resolver to a question.
+enum Reply {
+    Now(Outcome),
+    Later(RequestId),
+}
+
+fn ask(resolver: &mut Resolver, name: Name, wanted: Wanted, now_ms: u64) -> Result<Reply, TooMany> {
+    match wanted {
+        Wanted::Address { prefer } => Ok(match resolver.ask(name, prefer, now_ms)? {
+            Asked::Now(address) => Reply::Now(Outcome::Address(address)),
+            Asked::Later(request) => Reply::Later(request),
+        }),
+        Wanted::Records { family } => Ok(match resolver.look_up(name, family, now_ms)? {
+            LookedUp::Now(found) => Reply::Now(Outcome::LookedUp(found)),
+            LookedUp::Later(request) => Reply::Later(request),
+        }),
     }
 }
 

@@ -1,12 +1,13 @@
 //! `set server` for the targets of a server's health checks and agent, the text for the agent, and
 //! TLS.
 
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr};
 
 use config::dynamic::leading_number;
 use config::model::{ServerAddress, ServerOptions};
 use net::Addr;
 use proxy::{Checker, TlsSwitchError};
+use resolvers::system::of_process;
 
 use super::servers::Found;
 use super::{Asked, Reply};
@@ -158,8 +159,8 @@ fn read_ip(addr: &str, checker: Checker) -> Option<IpAddr> {
         (Ok(ip), _) => Some(ip),
         (Err(_), Checker::Health) => None,
         (Err(_), Checker::Agent) => {
-            let mut found = (addr, 0).to_socket_addrs().ok()?;
-            found.next().map(|addr| addr.ip())
+            let found = of_process().lookup_blocking(addr, 0).ok()?;
+            found.first().map(SocketAddr::ip)
         }
     }
 }

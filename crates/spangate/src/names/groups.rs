@@ -182,7 +182,7 @@ impl Groups {
                 self.follow_services();
             }
             // Subscriptions have no such outcome.
-            Outcome::Address(_) | Outcome::NoAddress => {}
+            Outcome::Address(_) | Outcome::NoAddress | Outcome::LookedUp(_) => {}
         }
     }
 
@@ -469,7 +469,7 @@ impl Groups {
             Status::Nx => NoAddress::NameUnknown,
             Status::Refused => NoAddress::Refused,
             Status::Timeout => NoAddress::Timeout,
-            Status::Invalid | Status::Other => NoAddress::Failed,
+            Status::NoData | Status::Invalid | Status::Other => NoAddress::Failed,
         };
         let is_service = key.kind == Kind::Service;
         for place in servers {

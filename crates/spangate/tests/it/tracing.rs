@@ -237,6 +237,31 @@ fn option_tracing_goes_on_with_the_client_s_trace() {
     assert_eq!(text.matches("traceparent").count(), 1, "{text}");
 }
 
+/// The files and libraries of the C library's resolver are out of reach in the `chroot`.
+#[test]
+fn a_receiver_has_a_name_within_a_chroot() {
+    if !common::sys::is_root() {
+        return common::skipped("only root changes its root directory");
+    }
+    let (origin, front, mut receiver) = (Origin::echo(), listener(), Receiver::start());
+    let root = Folder::new();
+    let line = format!(
+        " option tracing endpoint http://localhost:{} service shop\n",
+        receiver.at.port()
+    );
+    let config = format!(
+        "global\n chroot {}\n uid 65534\n gid 65534\n{}",
+        root.root().display(),
+        listen(&line, origin.at)
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    assert_eq!(get(address(&front), "/", "").status, 200);
+    receiver.until("a span", |all| !all.spans.is_empty());
+    let inside = std::fs::read_link(format!("/proc/{}/root", proxy.running.pid()));
+    assert_eq!(inside.expect("its root"), root.root());
+    end(proxy);
+}
+
 #[test]
 fn contexts_go_on_in_the_form_that_the_environment_names() {
     let (origin, front, mut receiver) = (Origin::echo(), listener(), Receiver::start());

@@ -47,7 +47,7 @@ impl NameServer {
         let at = socket.local_addr().expect("an address");
         let answers: Arc<Mutex<HashMap<String, Answer>>> = Arc::default();
         let own = Arc::clone(&answers);
-        std::thread::spawn(move || {
+        let serve = move || {
             let mut query = [0; 4096];
             while let Ok((len, client)) = socket.recv_from(&mut query) {
                 let answer = answer(&query[..len], &own.lock().unwrap());
@@ -55,7 +55,9 @@ impl NameServer {
                     let _ = socket.send_to(&answer, client);
                 }
             }
-        });
+        };
+        let thread = std::thread::Builder::new().name("nameserver".to_owned());
+        thread.spawn(serve).expect("a thread");
         NameServer { at, answers }
     }
 
