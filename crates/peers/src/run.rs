@@ -106,7 +106,8 @@ pub struct Handle {
 
 enum Command {
     View(mpsc::Sender<Vec<SectionView>>),
-    StopSoftly,
+    /// Within this many milliseconds.
+    StopSoftly(Option<u64>),
     Stop,
 }
 
@@ -146,8 +147,10 @@ impl Runner {
     }
 
     /// Begins a soft stop: the process that follows gets all entries, then `on_over` is called.
-    pub fn stop_softly(&self) {
-        self.handle.send(Command::StopSoftly);
+    /// It is given up after `within`, and when nothing more is received there.
+    pub fn stop_softly(&self, within: Option<Duration>) {
+        let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.handle.send(Command::StopSoftly(within.map(ms)));
     }
 
     /// Closes all sockets and ends the thread.

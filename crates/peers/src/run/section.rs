@@ -55,9 +55,9 @@ pub(super) async fn run(setup: RunnerSetup, mut commands: UnboundedReceiver<Comm
                     // The caller may have given up.
                     let _ = sender.send(views.collect());
                 }
-                Some(Command::StopSoftly) => {
+                Some(Command::StopSoftly(within_ms)) => {
                     for state in &states {
-                        state.stops.set(true);
+                        state.stops.set(Some(within_ms));
                         state.changed.notify_one();
                     }
                 }
@@ -76,7 +76,7 @@ pub(super) struct State {
     /// A table has updates.
     updated: Arc<Notify>,
     /// A soft stop was asked for.
-    stops: Cell<bool>,
+    stops: Cell<Option<Option<u64>>>,
     /// Wakes the tasks of connections.
     pub writers: RefCell<BTreeMap<ConnId, Rc<Notify>>>,
     addresses: Vec<Address>,
@@ -120,7 +120,7 @@ impl State {
             clock,
             changed: Notify::new(),
             updated,
-            stops: Cell::new(false),
+            stops: Cell::new(None),
             writers: RefCell::default(),
             addresses,
         };
@@ -168,11 +168,12 @@ async fn serve(state: &Rc<State>, listeners: Vec<Listener>) {
     let mut acceptors: Vec<Acceptor> = listeners.into_iter().filter_map(Acceptor::new).collect();
     let mut gathering = Gathering(Some(0));
     loop {
-        if state.stops.replace(false) {
+        if let Some(within_ms) = state.stops.take() {
             // The process that follows listens at the same address: this one must not be found.
             acceptors.clear();
             gathering.turn(state);
-            state.section.borrow_mut().stop(state.now_ms());
+            let now_ms = state.now_ms();
+            state.section.borrow_mut().stop(now_ms, within_ms);
         }
         gathering.turn(state);
         state.step();

@@ -118,7 +118,7 @@ fn two_processes_share_a_table_and_a_third_one_follows() {
     until("the update arrives", || one.table.used(clock()) == 3);
     // The first one is replaced.
     let new = start("a", &[a, b], again, true);
-    one.runner.stop_softly();
+    one.runner.stop_softly(None);
     one.over
         .recv_timeout(WAIT)
         .expect("the end of the old process");

@@ -20,12 +20,14 @@ const PAUSE_MS_SPREAD: u64 = 2000;
 pub(super) struct Stop {
     /// Without progress until then, it is given up.
     deadline_ms: u64,
+    /// It is given up then in any case.
+    ends_ms: u64,
     is_over: bool,
 }
 
 impl Stop {
     pub fn progress(&mut self, now_ms: u64) {
-        self.deadline_ms = now_ms + RESYNC_MS;
+        self.deadline_ms = (now_ms + RESYNC_MS).min(self.ends_ms);
     }
 }
 
@@ -68,17 +70,20 @@ impl Section {
     }
 
     /// The process stops softly: other peers are left, and the process that follows gets all
-    /// entries.
-    pub fn stop(&mut self, now_ms: u64) {
+    /// entries, within this time.
+    pub fn stop(&mut self, now_ms: u64, within_ms: Option<u64>) {
         let all: Vec<ConnId> = self.connections.keys().copied().collect();
         for id in all {
             self.close(id, now_ms);
         }
         self.to_open.clear();
-        self.stop = Some(Stop {
-            deadline_ms: now_ms + RESYNC_MS,
+        let mut stop = Stop {
+            deadline_ms: 0,
+            ends_ms: now_ms.saturating_add(within_ms.unwrap_or(u64::MAX)),
             is_over: false,
-        });
+        };
+        stop.progress(now_ms);
+        self.stop = Some(stop);
         for peer in self.peers.iter_mut().filter(|peer| peer.is_local) {
             peer.reconnect_ms = Some(now_ms);
             peer.status = Status::NONE;

@@ -38,6 +38,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         exports: None,
         collectors: Vec::new(),
         names: None,
+        peers: None,
         workers: Inboxes::default(),
         exposed: Arc::default(),
         frontends: Arc::default(),

@@ -58,7 +58,7 @@ fn an_old_process_teaches_the_new_one() {
         is_up: true,
     });
     let now_ms = network.now_ms;
-    network.nodes[0].section.stop(now_ms);
+    network.nodes[0].section.stop(now_ms, None);
     network.run(100);
     assert!(network.nodes[0].section.is_over());
     assert!(network.is_finished(1));
@@ -71,7 +71,7 @@ fn an_old_process_without_a_new_one_ends_at_once() {
     network.run(10_000);
     network.nodes[1].is_up = false;
     let now_ms = network.now_ms;
-    network.nodes[0].section.stop(now_ms);
+    network.nodes[0].section.stop(now_ms, None);
     network.run(1);
     assert!(network.nodes[0].section.is_over());
 }
