@@ -42,6 +42,7 @@ pub mod order;
 pub mod otel;
 pub mod pages;
 pub mod patterns;
+pub mod peers;
 pub mod persist;
 pub mod proxy;
 pub mod reply;
@@ -91,6 +92,8 @@ pub struct Settings {
     pub lacks_master: bool,
     /// `-dI`: like `insecure-fork-wanted`.
     pub allows_forks: bool,
+    /// `-L`: the command line has the name of this process among its peers.
+    pub has_local_peer: bool,
 }
 
 impl Default for Settings {
@@ -102,6 +105,7 @@ impl Default for Settings {
             is_added_server: false,
             lacks_master: false,
             allows_forks: false,
+            has_local_peer: false,
         }
     }
 }
@@ -165,6 +169,10 @@ pub struct Shared<'a> {
     pub mailers: Vec<Mailers>,
     /// Sections `resolvers` so far.
     pub resolvers: Vec<crate::model::Resolvers>,
+    /// Sections `peers` so far.
+    pub peers: Vec<crate::model::Peers>,
+    /// The tables of those sections so far.
+    pub peer_tables: Vec<String>,
     /// The ids of filters, and the place where each was first used.
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
@@ -211,6 +219,8 @@ impl<'a> Shared<'a> {
             check_scripts: HashMap::new(),
             mailers: Vec::new(),
             resolvers: Vec::new(),
+            peers: Vec::new(),
+            peer_tables: Vec::new(),
             filter_ids: Vec::new(),
         }
     }
@@ -273,7 +283,9 @@ pub fn build(
         dashboard: shared.dashboard.take(),
         mailers: std::mem::take(&mut shared.mailers),
         resolvers: std::mem::take(&mut shared.resolvers),
+        peers: std::mem::take(&mut shared.peers),
     };
+    tables::check(&config, &mut shared);
     check::whole(&config, &mut shared);
     shared.tell_no_effect();
     shared.tell_tls_notices();
@@ -327,6 +339,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "resolvers" {
         return resolvers::section(section, shared);
+    }
+    if kind == "peers" {
+        return peers::section(section, shared);
     }
     if kind == "crt-store" {
         return tls::store::section(section, other::CRT_STORE, shared);

@@ -171,6 +171,10 @@ impl Environment {
         match statement.keyword() {
             "setenv" => self.apply_set(statement, true),
             "presetenv" => self.apply_set(statement, false),
+            "localpeer" if !statement.arg(1).is_empty() => {
+                self.set(crate::build::peers::LOCAL_PEER, statement.arg(1));
+                Ok(())
+            }
             "unsetenv" => self.apply_unset(statement),
             "resetenv" => {
                 self.retain(|name| statement.args().iter().any(|keep| keep.bytes() == name));

@@ -28,6 +28,7 @@ mod otel_yml;
 mod pattern;
 mod propagation;
 mod proxy;
+mod peers;
 mod resolvers;
 mod sniff;
 mod tail;
@@ -36,6 +37,7 @@ mod traces;
 mod translate;
 mod view;
 
+pub use self::peers::peer_session;
 pub use self::resolvers::{dns_answer, dns_files};
 pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use self::traces::{policies_yaml, traces_store};
@@ -126,6 +128,7 @@ macro_rules! for_each_target {
             dashboard_request DASHBOARD_WORDS,
             dns_answer DNS_WORDS,
             dns_files DNS_FILE_WORDS,
+            peer_session PEER_WORDS,
         }
     };
 }
@@ -163,6 +166,12 @@ const DNS_WORDS: &[&[u8]] = &[
 #[rustfmt::skip]
 const DNS_FILE_WORDS: &[&[u8]] = &[
     b"\n", b"\r\n", b" ", b"\t", b"#", b".", b"nameserver", b"nameserver ", b"options ", b"10.0.0.1", b"::1", b"fe80::1%2", b"%", b"localhost", b"A.example", b"a..b", b"_http._tcp.test", b"\xff", b"\0",
+];
+
+#[rustfmt::skip]
+const PEER_WORDS: &[&[u8]] = &[
+    b"HAProxyS 2.1\n", b"HAProxyS 2.0\n", b"a\n", b"b 1 1\n", b"b", b" ", b"\n", b"\0\0", b"\0\x01", b"\0\x02", b"\0\x03", b"\0\x04", b"\x01\0", b"\x0a\x80", b"\x0a\x81", b"\x0a\x82", b"\x0a\x83", b"\x0a\x84", b"\x0a\x85",
+    b"\x0a\x86", b"\x0a\x82\x0a\x01\x01t\x06\x20\x04\0", b"\x0a\x80\x07\0\0\0\x01\x01k\x09", b"\x0a\x85\x0b\0\0\0\x01\0\0\x10\0\x01k\x09", b"\x0a\x84\x05\x01\0\0\0\x01", b"\x01t", b"\xf4\x94\x01", b"\xff\xff\xff\xff\x0f", b"\xff",
 ];
 
 #[rustfmt::skip]

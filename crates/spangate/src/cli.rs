@@ -26,6 +26,7 @@ mod info;
 mod known;
 mod otel;
 mod patterns;
+mod peers;
 mod process;
 mod proxies;
 mod request;
@@ -76,6 +77,7 @@ const FAMILIES: &[&[Command]] = &[
     otel::COMMANDS,
     stat::COMMANDS,
     patterns::COMMANDS,
+    peers::COMMANDS,
     process::COMMANDS,
     proxies::COMMANDS,
     server_state::COMMANDS,
@@ -97,6 +99,8 @@ pub(crate) struct Subjects {
     pub runtime_config: Arc<RuntimeConfig>,
     pub exports: Option<Arc<Exports>>,
     pub collectors: Vec<Watched>,
+    /// The sections `peers`, where tables are shared.
+    pub peers: Option<crate::peers::View>,
     pub workers: Inboxes,
     pub shared: Arc<proxy::Shared>,
     pub exposed: Arc<Exposed>,

@@ -114,6 +114,7 @@ fn load_inputs(
             is_added_server: false,
             lacks_master: args.master.is_none() && args.command != Command::Check,
             allows_forks: args.allows_forks,
+            has_local_peer: args.local_peer.is_some(),
             ..config::build::Settings::default()
         },
         zero_warning: args.warnings_are_errors,

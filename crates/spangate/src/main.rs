@@ -25,6 +25,7 @@ mod pace;
 #[cfg(feature = "export")]
 mod pages;
 mod panics;
+mod peers;
 mod process;
 mod proxy_command;
 mod serve;

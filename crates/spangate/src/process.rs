@@ -18,6 +18,7 @@ use crate::load::Loaded;
 use crate::master::tell as tell_master;
 use crate::names::{self, Names};
 use crate::pages::{Pages, Served};
+use crate::peers::Peers;
 use crate::serve::{Listening, Workers};
 use crate::server_state::States;
 use crate::sockets::Sockets;
@@ -102,8 +103,11 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         .max(1);
     confine::raise_permitted(global)?;
     let before = master.as_ref().and_then(|master| master.before);
-    let (listening, mut sockets) = listen(args, config, nbthread, before)?;
-    let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER + listening.descriptors();
+    let follows_another = before.is_some() || args.old.is_some() || args.old_socket.is_some();
+    let (mut listening, mut sockets) = listen(args, config, nbthread, before)?;
+    let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER
+        + listening.descriptors()
+        + listening.peers().descriptors(config);
     let server_conns_max = set_maxconn(config, descriptors, DESCRIPTORS_RESERVED + own);
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
     let pages = Pages::open(config, &mut sockets)?;
@@ -165,6 +169,14 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(exports) = &exports {
         exports.watch(&runtime_config, &shared);
     }
+    // They take note of what workers change.
+    let peers = Peers::start(
+        &runtime_config.config,
+        listening.take_peers(),
+        follows_another,
+        || sys::signal_self(SIGNAL_ENDED),
+    );
+    let peers = peers.map_err(|error| format!("Cannot start the peers : {error}."))?;
     let mut workers = Workers::start(&runtime_config, shared, listening, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
@@ -188,6 +200,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         runtime_config: Arc::clone(&runtime_config),
         exports: exports.clone(),
         collectors: collectors.views(),
+        peers: peers.as_ref().map(Peers::view),
         workers: workers.inboxes().clone(),
         shared: workers.shared(),
         exposed: Arc::clone(&exposed),
@@ -243,15 +256,20 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         frontends,
         doors: Some(doors),
         pages,
+        peers,
     };
     serving.wait(&signals);
     serving.end_checks();
     let Serving {
         workers,
         collectors,
+        peers,
         ..
     } = serving;
     workers.finish();
+    if let Some(peers) = peers {
+        peers.stop();
+    }
     if let Some(names) = names {
         names.stop();
     }
@@ -385,6 +403,8 @@ struct Serving {
     doors: Option<cli::CliServer>,
     /// The running dashboard.
     pages: Option<Served>,
+    /// The running sections `peers`.
+    peers: Option<Peers>,
 }
 
 impl Serving {
@@ -401,7 +421,10 @@ impl Serving {
                 }
                 Stop::NotAsked | Stop::Told => signals.wait(),
             };
-            let ended = signal == Some(SIGNAL_ENDED) && self.workers.all_ended();
+            // At a soft stop, the next process first gets the entries of shared tables.
+            let peers_go_on = !matches!(stop, Stop::NotAsked)
+                && self.peers.as_ref().is_some_and(|one| !one.is_over());
+            let ended = signal == Some(SIGNAL_ENDED) && self.workers.all_ended() && !peers_go_on;
             match signal {
                 Some(libc::SIGINT | libc::SIGTERM) => return self.workers.tell(&Order::Stop),
                 Some(libc::SIGUSR1) if matches!(stop, Stop::NotAsked) => {
@@ -455,6 +478,9 @@ impl Serving {
         let ms = |duration: Duration| duration.as_millis() as u64;
         let hard_stop = self.runtime_config.config.global.hard_stop_after;
         self.exposed.clear();
+        if let Some(peers) = &self.peers {
+            peers.stop_softly(hard_stop);
+        }
         self.workers.shared().stop();
         self.frontends.close_all(&self.workers.shared());
         self.workers.tell(&Order::Drain {

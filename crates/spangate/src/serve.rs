@@ -17,6 +17,7 @@ use proxy::{Engine, Order, RuntimeConfig, Shared};
 
 use crate::frontends::{FrontendSocket, Frontends};
 use crate::logs::Logs;
+use crate::peers::PeerSockets;
 use crate::sockets::Sockets;
 
 /// The accept queue of a listener without `backlog` and `maxconn`.
@@ -32,6 +33,7 @@ pub(crate) struct Listening {
     /// Each address with the name of its proxy.
     addresses: Vec<String>,
     sockets: Vec<FrontendSocket>,
+    peers: PeerSockets,
 }
 
 /// The lines that cannot be bound.
@@ -101,8 +103,10 @@ impl Listening {
                 id += 1;
             }
         }
+        let peers = PeerSockets::open(config, sockets, &mut unbound);
         if unbound.messages.is_empty() {
             return Ok(Listening {
+                peers,
                 by_worker,
                 addresses,
                 sockets: of_frontends,
@@ -116,6 +120,16 @@ impl Listening {
         let all = self.by_worker.iter().flatten();
         let all: BTreeSet<_> = all.map(|listener| listener.fd.as_raw_fd()).collect();
         all.len() as u64
+    }
+
+    /// The sockets of sections `peers`.
+    pub fn peers(&self) -> &PeerSockets {
+        &self.peers
+    }
+
+    /// Takes the sockets of sections `peers`.
+    pub fn take_peers(&mut self) -> PeerSockets {
+        std::mem::take(&mut self.peers)
     }
 
     /// The sockets by frontend.
@@ -151,9 +165,22 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
         .or(bind.maxconn)
         .or(proxy.maxconn);
     ListenOptions {
-        backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| {
-            i32::try_from(backlog).unwrap_or(i32::MAX)
-        }),
+        backlog: backlog_of(backlog),
+        keepalive: (proxy.options.clitcpka).then_some(proxy.options.client_keepalive),
+        ..listen_options(bind)
+    }
+}
+
+fn backlog_of(backlog: Option<u32>) -> i32 {
+    backlog.map_or(BACKLOG_DEFAULT, |backlog| {
+        i32::try_from(backlog).unwrap_or(i32::MAX)
+    })
+}
+
+/// The options of a listener that belongs to no frontend.
+pub(crate) fn listen_options(bind: &Bind) -> ListenOptions {
+    ListenOptions {
+        backlog: backlog_of(bind.backlog),
         v6only: if bind.v6only {
             Some(true)
         } else {
@@ -164,7 +191,7 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
         defer_accept: bind.defer_accept,
         mss: bind.mss,
         save_syn: bind.tcp_ss,
-        keepalive: (proxy.options.clitcpka).then_some(proxy.options.client_keepalive),
+        keepalive: None,
         tcp: bind.tcp.clone(),
         transparent: bind.transparent,
         unix_mode: bind.mode,

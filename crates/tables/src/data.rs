@@ -157,6 +157,22 @@ impl Data {
         }
     }
 
+    /// Whether a value describes only the process that wrote it, so that it is not learned from
+    /// peers (manual §11.2).
+    #[must_use]
+    pub fn is_local(self) -> bool {
+        self == Data::ConnCur
+    }
+
+    /// Whether `write-to` copies it: a value that stands for itself, and does not add up.
+    #[must_use]
+    pub fn is_copied(self) -> bool {
+        matches!(
+            self,
+            Data::ServerId | Data::ServerKey | Data::Gpt0 | Data::Gpt
+        )
+    }
+
     /// Whether its rate counts units of `brates-factor` bytes.
     pub(crate) fn counts_bytes(self) -> bool {
         matches!(self, Data::BytesInRate | Data::BytesOutRate)

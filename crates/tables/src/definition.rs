@@ -125,6 +125,16 @@ pub struct Definition {
     pub server_key: ServerKey,
     /// Bytes that a rate of bytes counts as one.
     pub bytes_factor: u32,
+    /// The name of the section `peers` that the table is shared in.
+    pub peers: Option<String>,
+    /// The name by which peers know the table, where it is not [`Definition::name`] (manual §11.2:
+    /// tables of sections `peers`).
+    pub wire_name: Option<String>,
+    /// `recv-only`: values that describe only the process that wrote them are learned from peers,
+    /// too.
+    pub receives_only: bool,
+    /// `write-to`: the name of the table to which updates from peers are copied.
+    pub write_to: Option<String>,
     columns: [Option<Column>; Data::COUNT],
     cells: u32,
 }
@@ -142,6 +152,10 @@ impl Definition {
             no_purge: false,
             server_key: ServerKey::default(),
             bytes_factor: 1,
+            peers: None,
+            wire_name: None,
+            receives_only: false,
+            write_to: None,
             columns: [None; Data::COUNT],
             cells: 0,
         }

@@ -15,6 +15,33 @@ pub enum General {
     Gpc(u32),
 }
 
+/// A value as other processes store it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stored {
+    /// A count or a total; a negative number is sign-extended.
+    Number(u64),
+    /// A rate.
+    Rate {
+        /// Milliseconds since the start of its current period.
+        age_ms: u32,
+        /// The events of the current period.
+        current: u32,
+        /// The events of the previous period.
+        previous: u32,
+    },
+}
+
+/// A value of an entry as other processes store it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredValue {
+    /// The data type.
+    pub data: Data,
+    /// The index in an array; else 0.
+    pub index: u32,
+    /// The value.
+    pub stored: Stored,
+}
+
 /// An entry and the current time.
 #[derive(Debug)]
 pub struct Entry<'a> {
@@ -24,6 +51,8 @@ pub struct Entry<'a> {
     pub(crate) holders: u32,
     pub(crate) now_ms: u64,
     pub(crate) touched_ms: &'a mut u64,
+    /// The number of the last update in the log.
+    pub(crate) update: u32,
     /// The entry was touched under this lock.
     pub(crate) was_touched: bool,
 }
@@ -156,6 +185,72 @@ impl Entry<'_> {
             Shape::Name => {}
         }
         true
+    }
+
+    /// A value as it is stored. None for names, for elements that do not exist, and for data types
+    /// that the table does not store itself.
+    #[must_use]
+    pub fn stored(&self, data: Data, index: u32) -> Option<Stored> {
+        self.definition.column(data)?;
+        let (at, _) = self.place(data, index)?;
+        Some(match data.shape() {
+            Shape::Signed => Stored::Number(i64::from(self.cells[at] as i32) as u64),
+            Shape::Count => Stored::Number(self.cells[at].into()),
+            Shape::Total => Stored::Number(total(self.cells[at], self.cells[at + 1])),
+            Shape::Rate => Stored::Rate {
+                age_ms: (self.now_ms as u32).wrapping_sub(self.cells[at]),
+                current: self.cells[at + 1],
+                previous: self.cells[at + 2],
+            },
+            Shape::Name => return None,
+        })
+    }
+
+    /// Replaces a value by one from another process. Without effect where [`Entry::stored`] has
+    /// none, or where the value does not suit the data type.
+    pub fn restore(&mut self, value: StoredValue) {
+        let StoredValue {
+            data,
+            index,
+            stored,
+        } = value;
+        if self.definition.column(data).is_none() {
+            return;
+        }
+        let Some((at, _)) = self.place(data, index) else {
+            return;
+        };
+        match (data.shape(), stored) {
+            (Shape::Signed | Shape::Count, Stored::Number(number)) => {
+                self.cells[at] = number as u32;
+            }
+            (Shape::Total, Stored::Number(number)) => self.set_total(at, number),
+            (
+                Shape::Rate,
+                Stored::Rate {
+                    age_ms,
+                    current,
+                    previous,
+                },
+            ) => {
+                let now_ms = self.now_ms as u32;
+                if let Some(cells) = self.rate_at(at) {
+                    *cells = rate::aged(now_ms, age_ms, current, previous);
+                }
+            }
+            (Shape::Rate, Stored::Number(_))
+            | (Shape::Signed | Shape::Count | Shape::Total, Stored::Rate { .. })
+            | (Shape::Name, _) => {}
+        }
+    }
+
+    /// Makes the entry expire in this many milliseconds, and at most in the table's `expire`.
+    /// Unlike [`Entry::touch`], this is no update of the entry.
+    pub fn expire_in(&mut self, ms: u64) {
+        if let Some(expire_ms) = self.definition.expire_ms {
+            let idle_ms = expire_ms.saturating_sub(ms);
+            *self.touched_ms = self.now_ms.saturating_sub(idle_ms);
+        }
     }
 
     /// The number of a name in the table's list; 0 for none.

@@ -15,6 +15,7 @@ mod data;
 mod definition;
 mod entry;
 mod entry_ref;
+mod log;
 mod rate;
 mod shard;
 mod table;
@@ -23,6 +24,7 @@ mod tests;
 
 pub use data::{Argument, Data, Shape};
 pub use definition::{ARRAY_MAX, Column, Definition, KeyType, ServerKey, StoreError};
-pub use entry::{Entry, General};
+pub use entry::{Entry, General, Stored, StoredValue};
 pub use entry_ref::{EntryRef, Event, Tracked};
-pub use table::{Place, Removal, Table};
+pub use log::{UpdateId, UpdateLog};
+pub use table::{Place, Removal, Table, Update};

@@ -30,6 +30,11 @@ pub(crate) fn set(cells: &mut Cells, now_ms: u32, events: u32) {
     *cells = [now_ms & !1, events, 0];
 }
 
+/// A rate whose current period began some time ago.
+pub(crate) fn aged(now_ms: u32, age_ms: u32, current: u32, previous: u32) -> Cells {
+    [now_ms.wrapping_sub(age_ms) & !1, current, previous]
+}
+
 /// The events of the last period.
 pub(crate) fn read(cells: &Cells, period_ms: u32, now_ms: u32) -> u32 {
     let [began, current, previous] = *cells;

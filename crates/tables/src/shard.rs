@@ -30,9 +30,13 @@ struct Slot {
     next: u32,
     key_bytes: u32,
     holders: u32,
+    /// The number of the entry's last update in [`crate::UpdateLog`]; 0 for none.
+    update: u32,
     /// The queue by age has a note for this place.
     is_noted: bool,
     is_used: bool,
+    /// The place is in [`Shard::updated`].
+    is_updated: bool,
 }
 
 const EMPTY: Slot = Slot {
@@ -41,8 +45,10 @@ const EMPTY: Slot = Slot {
     next: NONE,
     key_bytes: 0,
     holders: 0,
+    update: 0,
     is_noted: false,
     is_used: false,
+    is_updated: false,
 };
 
 #[derive(Debug)]
@@ -68,6 +74,8 @@ pub(crate) struct Shard {
     /// Entries removed since the last [`Shard::take_removed`].
     removed: u32,
     ages: BinaryHeap<Reverse<(u64, u32)>>,
+    /// Places whose entries were updated and that no log has seen; each at most once.
+    updated: Vec<u32>,
 }
 
 impl Shard {
@@ -97,15 +105,21 @@ impl Shard {
         };
         let bucket = self.bucket(hash);
         let next = std::mem::replace(&mut self.index[bucket], at);
-        let is_noted = self.slot(at).is_noted;
+        let Slot {
+            is_noted,
+            is_updated,
+            ..
+        } = *self.slot(at);
         *self.slot_mut(at) = Slot {
             touched_ms: now_ms,
             hash,
             next,
             key_bytes: key.len() as u32,
             holders: 0,
+            update: 0,
             is_noted,
             is_used: true,
+            is_updated,
         };
         let (segment, place) = self.split(at);
         let segment = &mut self.segments[segment];
@@ -211,6 +225,37 @@ impl Shard {
         self.slot(at).holders > 0
     }
 
+    /// Notes an update for the log.
+    pub fn note_update(&mut self, at: u32) {
+        if !std::mem::replace(&mut self.slot_mut(at).is_updated, true) {
+            self.updated.push(at);
+        }
+    }
+
+    /// The number of places that [`Shard::take_update`] returns.
+    pub fn updates(&self) -> usize {
+        self.updated.len()
+    }
+
+    /// Takes a place whose entry was updated; the place may be empty again.
+    pub fn take_update(&mut self) -> Option<u32> {
+        let at = self.updated.pop()?;
+        self.slot_mut(at).is_updated = false;
+        Some(at)
+    }
+
+    /// The number of the last update of the entry at a place: 0 for one without updates, none
+    /// without an entry.
+    pub fn update(&self, at: u32) -> Option<u32> {
+        let slot = self.slot(at);
+        slot.is_used.then_some(slot.update)
+    }
+
+    /// Sets the number of the last update.
+    pub fn set_update(&mut self, at: u32, number: u32) {
+        self.slot_mut(at).update = number;
+    }
+
     /// Whether the entry has expired and is not held.
     pub fn is_over(&self, of: &Definition, at: u32, now_ms: u64) -> bool {
         is_over(of, self.slot(at), now_ms)
@@ -229,6 +274,7 @@ impl Shard {
             cells: &mut cells[place * count..(place + 1) * count],
             holders: slot.holders,
             now_ms,
+            update: slot.update,
             touched_ms: &mut slot.touched_ms,
             was_touched: false,
         }

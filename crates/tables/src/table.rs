@@ -3,14 +3,15 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::data::Data;
 use crate::definition::Definition;
-use crate::entry::Entry;
+use crate::entry::{Entry, StoredValue};
 use crate::entry_ref::EntryRef;
+use crate::log::Feed;
 use crate::shard::Shard;
 
 /// The part of a table's `size`, in entries, for which it gets a shard.
@@ -32,6 +33,8 @@ pub struct Table {
     /// Random, because clients choose keys.
     seed: u64,
     names: Mutex<Names>,
+    /// What learns of updates; none for a table that no other process shares.
+    feed: OnceLock<Feed>,
 }
 
 /// Names of servers, by numbers from 1.
@@ -41,11 +44,22 @@ struct Names {
     numbers: HashMap<Arc<str>, u32>,
 }
 
+/// An update of an entry from another process.
+#[derive(Clone, Copy, Debug)]
+pub struct Update<'a> {
+    /// Values; those that the table does not store are ignored.
+    pub values: &'a [StoredValue],
+    /// The name of a server, for `server_key`.
+    pub server: Option<&'a str>,
+    /// When the entry expires, milliseconds; none: after the table's `expire`.
+    pub expires_in_ms: Option<u64>,
+}
+
 /// The place of an entry, for listings and commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    shard: u32,
-    at: u32,
+    pub(crate) shard: u32,
+    pub(crate) at: u32,
 }
 
 /// The result of removing an entry.
@@ -104,6 +118,7 @@ impl Table {
             updates: AtomicU32::new(0),
             seed: RandomState::new().hash_one(0),
             names: Mutex::default(),
+            feed: OnceLock::new(),
         }
     }
 
@@ -196,6 +211,24 @@ impl Table {
         });
     }
 
+    /// Merges an update from another process into the entry of a key; makes the entry if there is
+    /// none. Returns whether there was room.
+    pub fn merge(&self, key: &[u8], now_ms: u64, update: &Update<'_>) -> bool {
+        let number = update.server.and_then(|name| self.number(name));
+        let merged = self.with_new(key, now_ms, |entry| {
+            for value in update.values {
+                entry.restore(*value);
+            }
+            if let Some(number) = number {
+                entry.set_name(Data::ServerKey, number);
+            }
+            if let Some(ms) = update.expires_in_ms.or(self.definition.expire_ms) {
+                entry.expire_in(ms);
+            }
+        });
+        merged.is_some()
+    }
+
     /// Removes the entry of a key.
     pub fn remove(&self, key: &[u8], now_ms: u64) -> Removal {
         let key = self.definition.comparable(key);
@@ -252,6 +285,41 @@ impl Table {
             };
         }
         None
+    }
+
+    // ---- for `UpdateLog`
+
+    pub(crate) fn feed(&self) -> &OnceLock<Feed> {
+        &self.feed
+    }
+
+    /// The number of entries, with expired ones.
+    pub(crate) fn entries(&self) -> u32 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn shards(&self) -> u32 {
+        self.shards.len() as u32
+    }
+
+    /// Calls `work` with a locked shard.
+    pub(crate) fn with_shard<R>(&self, shard: u32, work: impl FnOnce(&mut Shard) -> R) -> R {
+        work(&mut self.lock(shard).shard)
+    }
+
+    /// Calls `work` with the entry at a place if its last update has this number and it has not
+    /// expired.
+    pub(crate) fn at_update<R>(
+        &self,
+        place: Place,
+        number: u32,
+        now_ms: u64,
+        work: impl FnOnce(&mut Entry<'_>) -> R,
+    ) -> Option<R> {
+        let mut locked = self.lock(place.shard);
+        let is_it = locked.shard.update(place.at) == Some(number)
+            && !locked.shard.is_over(&self.definition, place.at, now_ms);
+        is_it.then(|| self.work(&mut locked, place.at, now_ms, work))
     }
 
     // ---- for `EntryRef`
@@ -312,6 +380,10 @@ impl Table {
         let result = work(&mut entry);
         if entry.was_touched {
             self.updates.fetch_add(1, Ordering::Relaxed);
+            if let Some(feed) = self.feed.get() {
+                locked.shard.note_update(at);
+                feed.ring();
+            }
         }
         result
     }

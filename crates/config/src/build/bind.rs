@@ -1,7 +1,7 @@
 //! `bind` lines, and `stats socket`, which takes the same options (manual §5.1).
 
 use super::line::{Cursor, Line, Parse};
-use super::tls::{self, TlsParser};
+use super::tls::{self, TlsParser, bind::BindWords};
 use super::{Shared, address, did_you_mean, tcp, values};
 use crate::keywords::{self, Places, bind::KEYWORDS, tls::OPTIONS};
 use crate::model::{Bind, BindAddress};
@@ -11,62 +11,111 @@ pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
 
 /// Parses the addresses at word `at` and the options after them. Returns one bind per address.
 pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
-    let written = line.arg(at);
-    let statement = line.texts(0)[..at].join(" ");
-    let resolved = address::resolved(line, at, shared, &format!("'{statement}'"))?;
-    let addresses = address::binds(&resolved, &shared.unix_prefix)
-        .map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))?;
-    let mut template = Bind {
-        origin: line.span(at).place(),
-        ..shared.unix_template.clone()
-    };
-    let mut words = shared.tls.bind.clone();
-    let mut cursor = Cursor {
-        line: *line,
-        at: at + 1,
-    };
-    while !cursor.peek().is_empty() {
-        let word = cursor.take();
-        let own = keywords::find(KEYWORDS, word);
-        // As in HAProxy, a bad option ends the line, because the start of the next option is
-        // unknown.
-        match (own, tls::find(word, Places::BIND)) {
-            (Some(keyword), _) => {
-                if let Some(parser) = shared.use_of(keyword, "bind", &mut cursor)? {
-                    parser(&mut template, &mut cursor)?;
-                }
-            }
-            (None, Some(keyword)) => match shared.use_of(keyword, "bind", &mut cursor)? {
-                Some(TlsParser::Shared(parser)) => {
-                    parser(&mut words.words, &mut cursor, shared)?;
-                }
-                Some(TlsParser::Bind(parser)) => parser(&mut words, &mut cursor, shared)?,
-                Some(TlsParser::Server(_) | TlsParser::Nothing) | None => {}
-            },
-            (None, None) => {
-                let shared_names = OPTIONS
-                    .iter()
-                    .filter(|row| row.places.intersects(Places::BIND));
-                let names = KEYWORDS.iter().map(|k| k.name);
-                let hint = did_you_mean(word, names.chain(shared_names.map(|k| k.name)));
-                return Err(cursor.fault(format!(
-                    "'{statement} {written}' : unknown keyword '{word}'{hint}."
-                )));
-            }
-        }
-    }
-    template.tls = words.finish(line, written, shared);
-    let prefix = template.guid.take();
+    let template = Template::new(shared);
+    line_from(line, at, &template, shared)
+}
+
+/// The settings from which bind lines start.
+#[derive(Clone)]
+pub struct Template {
+    bind: Bind,
+    words: BindWords,
+}
+
+/// As [`line`], with other initial settings.
+pub fn line_from(
+    line: &Line<'_>,
+    at: usize,
+    template: &Template,
+    shared: &mut Shared<'_>,
+) -> Parse<Vec<Bind>> {
+    // A bad address is reported before a bad option.
+    listen(line, at, shared)?;
+    let mut template = template.clone();
+    template.options(line, at + 1, shared)?;
+    addresses(line, at, &template, shared)
+}
+
+/// One bind for each address in word `at`.
+pub fn addresses(
+    line: &Line<'_>,
+    at: usize,
+    template: &Template,
+    shared: &mut Shared<'_>,
+) -> Parse<Vec<Bind>> {
+    let addresses = listen(line, at, shared)?;
+    let Template { mut bind, words } = template.clone();
+    bind.origin = line.span(at).place();
+    bind.tls = words.finish(line, line.arg(at), shared);
+    let prefix = bind.guid.take();
     let numbered = addresses.into_iter().enumerate();
     Ok(numbered
         .map(|(number, listen)| {
-            let mut bind = template.clone();
+            let mut bind = bind.clone();
             bind.address = listen.address;
             bind.guid = prefix.as_ref().map(|prefix| format!("{prefix}-{number}"));
             bind.tcp.multipath = listen.multipath;
             bind
         })
         .collect())
+}
+
+fn listen(line: &Line<'_>, at: usize, shared: &Shared<'_>) -> Parse<Vec<address::Listen>> {
+    let statement = line.texts(0)[..at].join(" ");
+    let resolved = address::resolved(line, at, shared, &format!("'{statement}'"))?;
+    address::binds(&resolved, &shared.unix_prefix)
+        .map_err(|message| line.fault(at, format!("'{statement}' : {message}.")))
+}
+
+impl Template {
+    /// The defaults of all bind lines.
+    pub fn new(shared: &Shared<'_>) -> Template {
+        Template {
+            bind: shared.unix_template.clone(),
+            words: shared.tls.bind.clone(),
+        }
+    }
+
+    /// Reads the options of a line from word `at` on.
+    pub fn options(&mut self, line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse {
+        let statement = line.texts(0)[..at].join(" ");
+        let Template {
+            bind: template,
+            words,
+        } = self;
+        let mut cursor = Cursor { line: *line, at };
+        while !cursor.peek().is_empty() {
+            let word = cursor.take();
+            let own = keywords::find(KEYWORDS, word);
+            // As in HAProxy, a bad option ends the line, because the start of the next option is
+            // unknown.
+            match (own, tls::find(word, Places::BIND)) {
+                (Some(keyword), _) => {
+                    if let Some(parser) = shared.use_of(keyword, "bind", &mut cursor)? {
+                        parser(template, &mut cursor)?;
+                    }
+                }
+                (None, Some(keyword)) => match shared.use_of(keyword, "bind", &mut cursor)? {
+                    Some(TlsParser::Shared(parser)) => {
+                        parser(&mut words.words, &mut cursor, shared)?;
+                    }
+                    Some(TlsParser::Bind(parser)) => parser(words, &mut cursor, shared)?,
+                    Some(TlsParser::Server(_) | TlsParser::Nothing) | None => {}
+                },
+                (None, None) => {
+                    let shared_names = OPTIONS
+                        .iter()
+                        .filter(|row| row.places.intersects(Places::BIND));
+                    let names = KEYWORDS.iter().map(|k| k.name);
+                    let hint = did_you_mean(word, names.chain(shared_names.map(|k| k.name)));
+                    return Err(
+                        cursor.fault(format!("'{statement}' : unknown keyword '{word}'{hint}."))
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A bind line without options.

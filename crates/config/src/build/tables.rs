@@ -9,12 +9,16 @@ use std::sync::Arc;
 use sample::{Place, table_key};
 use tables::{ARRAY_MAX, Data, Definition, General, KeyType, ServerKey, StoreError, Table};
 
+use super::Shared;
 use super::line::{Cursor, Fault, Line, Parse};
 use super::names::is_proxy;
 use super::proxy::ProxyBuild;
 use super::values::{self, Bad};
+use crate::diagnostic::Severity;
 use crate::keywords::actions::ActionParser;
-use crate::model::{HttpAction, StickRule, StreamAction, TableAction, TableNumber, TcpAction};
+use crate::model::{
+    Config, HttpAction, Peers, StickRule, StreamAction, TableAction, TableNumber, TcpAction,
+};
 use crate::tree::{Section, Tree};
 
 /// Default number of stick counters of a connection or stream (`tune.stick-counters`).
@@ -25,14 +29,21 @@ pub const STICK_COUNTERS: u16 = 3;
 pub fn collect(tree: &Tree, compiler: &mut sample::Compiler) -> Vec<Arc<Table>> {
     let proxies = tree.sections.iter().filter(|section| is_proxy(section));
     let mut definitions: Vec<Definition> = Vec::new();
-    for section in proxies.clone() {
+    for section in &tree.sections {
         let lines = section.statements.iter().map(Line::new);
-        let mut lines = lines.filter(|line| line.keyword() == "stick-table");
-        let definition = lines.find_map(|line| {
-            let mut reading = Reading::new(&line, name_of(section));
-            reading.read().ok().map(|()| reading.definition)
-        });
-        definitions.extend(definition);
+        let read = |mut reading: Reading<'_>| reading.read().ok().map(|()| reading.definition);
+        if is_proxy(section) {
+            let mut lines = lines.filter(|line| line.keyword() == "stick-table");
+            let definition = lines.find_map(|line| read(Reading::new(&line, name_of(section))));
+            definitions.extend(definition);
+        } else if section.kind() == "peers" {
+            for line in lines.filter(|line| line.keyword() == "table") {
+                let definition = read(Reading::of_peers(&line, name_of(section)));
+                let is_new = |one: &Definition| definitions.iter().all(|old| old.name != one.name);
+                let definition = definition.filter(is_new);
+                definitions.extend(definition);
+            }
+        }
     }
     for section in proxies {
         let lines = section.statements.iter().map(Line::new);
@@ -65,6 +76,7 @@ struct Reading<'a> {
     cursor: Cursor<'a>,
     definition: Definition,
     has_type: bool,
+    is_of_peers: bool,
     warnings: Vec<Fault>,
 }
 
@@ -74,12 +86,26 @@ impl<'a> Reading<'a> {
             cursor: Cursor { line: *line, at: 1 },
             definition: Definition::new(name, KeyType::Ip, 0),
             has_type: false,
+            is_of_peers: false,
             warnings: Vec::new(),
         }
     }
 
+    /// A `table` line of a section `peers`.
+    fn of_peers(line: &Line<'a>, section: &str) -> Reading<'a> {
+        let name = line.arg(1);
+        let mut reading = Reading::new(line, &format!("{section}/{name}"));
+        reading.cursor.at = 2;
+        reading.is_of_peers = true;
+        reading.definition.peers = Some(section.to_owned());
+        // Among peers, a table has the name without that of the section (manual §11.2).
+        reading.definition.wire_name = Some(format!("/{name}"));
+        reading
+    }
+
     fn fault(&self, message: impl std::fmt::Display) -> Box<Fault> {
-        self.cursor.fault(format!("stick-table: {message}"))
+        let keyword = self.cursor.line.keyword();
+        self.cursor.fault(format!("{keyword}: {message}"))
     }
 
     /// The argument of the word taken last.
@@ -114,8 +140,16 @@ impl<'a> Reading<'a> {
                     self.definition.expire_ms = (ms > 0).then_some(ms);
                 }
                 "nopurge" => self.definition.no_purge = true,
-                // Only other processes write to such a table, and those are not supported yet.
-                "recv-only" => {}
+                "recv-only" => self.definition.receives_only = true,
+                "peers" if !self.is_of_peers => {
+                    self.definition.peers = Some(self.argument()?.to_owned());
+                }
+                "write-to" => {
+                    self.definition.write_to = Some(match self.cursor.take() {
+                        "" => return Err(self.fault("write-to requires table name.")),
+                        name => name.to_owned(),
+                    });
+                }
                 "type" => self.key_type()?,
                 "store" => self.store()?,
                 "srvkey" => {
@@ -135,11 +169,6 @@ impl<'a> Reading<'a> {
                         ));
                     }
                     self.definition.bytes_factor = factor;
-                }
-                word @ ("peers" | "write-to") => {
-                    return Err(self
-                        .cursor
-                        .fault(super::not_yet(&format!("stick-table … {word}"))));
                 }
                 word => return Err(self.fault(format!("unknown argument '{word}'."))),
             }
@@ -255,6 +284,91 @@ impl<'a> Reading<'a> {
 
 /// The longest key: the size of the largest buffer in use (`tune.bufsize`).
 const KEY_BYTES_MAX: u32 = 1 << 20;
+
+/// `table` in a section `peers`
+pub fn section_table(peers: &Peers, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse {
+    let mut reading = Reading::of_peers(line, &peers.name);
+    let result = reading.read();
+    for warning in reading.warnings {
+        shared.settle(Err(Box::new(warning)));
+    }
+    result?;
+    let name = reading.definition.name;
+    if shared.peer_tables.iter().any(|known| *known == name) {
+        let message = format!(
+            "stick-table name '{}' conflicts with table declared in peers '{}' at {}.",
+            line.arg(1),
+            peers.name,
+            peers.origin
+        );
+        return Err(line.fault(1, message));
+    }
+    shared.peer_tables.push(name);
+    Ok(())
+}
+
+/// Checks what tables name: sections `peers` and other tables.
+pub fn check(config: &Config, shared: &mut Shared<'_>) {
+    for table in &config.tables {
+        let of = table.definition();
+        let is_of_section = of.wire_name.is_some();
+        if let Some(section) = &of.peers
+            && !config.peers.iter().any(|known| known.name == *section)
+            && !is_of_section
+        {
+            let message = format!(
+                "Proxy '{}': unable to find sync peers '{section}'.",
+                of.name
+            );
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+        if let Err(why) = check_write_to(of, config) {
+            let message = if is_of_section {
+                format!("failed to initialize '{}' stick-table: {why}.", of.name)
+            } else {
+                format!(
+                    "Proxy '{}': failed to initialize stick-table: {why}.",
+                    of.name
+                )
+            };
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+    }
+}
+
+fn check_write_to(of: &Definition, config: &Config) -> Result<(), String> {
+    let Some(name) = &of.write_to else {
+        return Ok(());
+    };
+    let mut tables = config.tables.iter().map(|table| table.definition());
+    let Some(other) = tables.find(|other| other.name == *name) else {
+        return Err(format!("write-to: table '{name}' doesn't exist"));
+    };
+    if other.write_to.is_some() {
+        return Err(format!(
+            "write-to: table '{name}' is already used as a source table"
+        ));
+    }
+    if other.key != of.key {
+        return Err(format!(
+            "write-to: cannot mix table types ('{name}' has '{}' type and '{}' has '{}' type)",
+            other.key.name(),
+            of.name,
+            of.key.name()
+        ));
+    }
+    // HAProxy counts the NUL byte of texts.
+    let size = |of: &Definition| of.key_bytes + u32::from(of.key == KeyType::String);
+    if other.key_bytes != of.key_bytes {
+        return Err(format!(
+            "write-to: cannot mix key sizes ('{name}' has '{}' key_size and '{}' has '{}' key_size)",
+            size(other),
+            of.name,
+            size(of)
+        ));
+    }
+    Ok(())
+}
 
 /// `stick-table`
 pub fn stick_table(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {

@@ -11,7 +11,6 @@ pub enum Feature {
     Lua,
     Niceness,
     Passphrases,
-    Peers,
     Quic,
     SharedStats,
 }
@@ -27,7 +26,6 @@ impl Feature {
             Feature::Lua => "Lua is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
             Feature::Passphrases => "keys with a passphrase are not read yet",
-            Feature::Peers => "peers are not implemented yet",
             Feature::Quic => "QUIC is not implemented yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
         }

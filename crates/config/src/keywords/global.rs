@@ -5,7 +5,7 @@ use super::features::Feature::{self, *};
 use super::{Keyword, Places, Secret};
 use crate::build::global::{self, GlobalParser};
 use crate::build::tls::global as tls;
-use crate::build::{capabilities, h1_case, h2, master, threads};
+use crate::build::{capabilities, h1_case, h2, master, peers, threads};
 
 type K = Keyword<GlobalParser>;
 
@@ -133,7 +133,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("jwt.decrypt_enc_list", global::token_algorithms, "Ciphers accepted in encrypted tokens."),
     yes("key-base", tls::base, "Directory of relative private key file names."),
     moot("limited-quic", "there is no QUIC here to limit", NONE, "QUIC with a TLS library that only half supports it."),
-    moot("localpeer", "there are no peers here yet", WORD, "This process's name among its peers."),
+    yes("localpeer", peers::local_peer, "This process's name among its peers."),
     partly("log", global::log, "`ring@`", "Where to send logs; `log global` in a proxy uses it."),
     yes("log-send-hostname", global::log_send_hostname, "Puts a host name in syslog headers."),
     yes("log-tag", global::log_tag, "The program's name in syslog headers."),
@@ -286,7 +286,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("tune.notsent-lowat.client", SENT, SIZE, "Unsent bytes the kernel may hold for a client."),
     moot("tune.notsent-lowat.server", SENT, SIZE, "Unsent bytes the kernel may hold for a server."),
     moot("tune.pattern.cache-size", "patterns are compiled here, not cached", COUNT, "Cache of pattern look-ups."),
-    tunes("tune.peers.max-updates-at-once", Peers, POSITIVE, "Updates sent to a peer at once."),
+    moot("tune.peers.max-updates-at-once", "a turn of a peer is limited in bytes here", POSITIVE, "Updates sent to a peer at once."),
     moot("tune.pipesize", "data is not spliced through pipes here", SIZE, "Size of pipes."),
     moot("tune.pool-high-fd-ratio", "idle connections are bounded per server", PERCENT, "Descriptors above which idle connections are closed."),
     moot("tune.pool-low-fd-ratio", "idle connections are bounded per server", PERCENT, "Descriptors above which idle connections are not kept."),

@@ -29,6 +29,10 @@ const fn served(name: &'static str, doc: &'static str) -> Known {
     Keyword::yes(name, Places::NONE, (), doc)
 }
 
+const fn partly(name: &'static str, missing: &'static str, doc: &'static str) -> Known {
+    Keyword::partly(name, Places::NONE, (), missing, doc)
+}
+
 /// Every kind of section.
 #[rustfmt::skip]
 pub const SECTIONS: &[Known] = &[
@@ -49,7 +53,7 @@ pub const SECTIONS: &[Known] = &[
     served("log-profile", "Log formats by step."),
     served("mailers", "Mail servers for alerts."),
     k("namespace_list", "Network namespaces."),
-    k("peers", "Processes that share tables."),
+    served("peers", "Processes that share tables."),
     Keyword::gone("program", Places::NONE, "The 'program' section is not supported anymore since HAProxy 3.3."),
     served("resolvers", "Name servers that servers' names are resolved by while the process runs."),
     k("ring", "A buffer of log messages."),
@@ -186,18 +190,19 @@ const MAILERS: &[Known] = &[
 
 const NAMESPACE_LIST: &[Known] = &[k("namespace", "A network namespace.")];
 
+/// Section `peers`.
 #[rustfmt::skip]
-const PEERS: &[Known] = &[
-    k("bind", "The local peer's address."),
-    k("default-bind", "Defaults of `bind`."),
-    k("default-server", "Defaults of `server`."),
-    k("disabled", "The section is not started."),
-    k("enabled", "Cancels `disabled`."),
+pub const PEERS: &[Known] = &[
+    partly("bind", "options of TLS, `accept-proxy`, `proto`, `maxconn`", "The local peer's address."),
+    partly("default-bind", "options of TLS, `accept-proxy`, `proto`, `maxconn`", "Defaults of `bind`."),
+    partly("default-server", "options but `shard`", "Defaults of `server`."),
+    served("disabled", "The section is not started."),
+    served("enabled", "Cancels `disabled`."),
     k("log", "Where to send logs."),
-    k("peer", "A peer."),
-    k("server", "A peer with its options."),
-    k("shards", "Number of shards."),
-    k("table", "A table that is shared."),
+    partly("peer", "options but `shard`", "A peer."),
+    partly("server", "options but `shard`", "A peer with its options."),
+    served("shards", "Number of peers that have a part of the entries each."),
+    served("table", "A table that is shared."),
 ];
 
 /// The keywords of sections `resolvers`.

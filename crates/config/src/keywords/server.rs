@@ -84,7 +84,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("send-proxy-v2-ssl", NONE, server::send_proxy_v2_ssl, "Sends a PROXY protocol v2 header with what is known of the client's TLS."),
     yes("send-proxy-v2-ssl-cn", NONE, server::send_proxy_v2_ssl, "The same, with the common name of the client's certificate."),
     yes("set-proxy-v2-tlv-fmt*", WORD, server::set_proxy_v2_tlv_fmt, "Adds a TLV of this type to the PROXY protocol v2 header."),
-    tunes("shard", Peers, Args::Optional(&WORD), "The server's shard of a peers section."),
+    moot("shard", "only servers of a section 'peers' have a part of the entries", Args::Optional(&WORD), "The server's shard of a peers section."),
     yes("socks4", WORD, server::socks4, "Connects through a SOCKS4 proxy."),
     yes("source", WORD, server::source, "The address that connections to the server come from."),
     yes("stick", NONE, server::stick, "Learnt in stick tables."),

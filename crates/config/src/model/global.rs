@@ -34,6 +34,8 @@ pub struct Config {
     pub mailers: Vec<Mailers>,
     /// Sections `resolvers`, and the one that is made from the system's configuration.
     pub resolvers: Vec<super::Resolvers>,
+    /// Sections `peers`.
+    pub peers: Vec<super::Peers>,
     /// Stick tables, in the order of HAProxy's listings.
     pub tables: Vec<std::sync::Arc<tables::Table>>,
     /// Sections `collector`.

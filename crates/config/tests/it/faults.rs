@@ -1056,8 +1056,8 @@ fn of_names() {
             "no such format alias 'zz'.",
         ),
         (
-            "peers p\n",
-            "section 'peers' is known but not implemented yet by this version.",
+            "ring r\n",
+            "section 'ring' is known but not implemented yet by this version.",
         ),
         (
             "peers p\n  pear a 1.1.1.1:1\n",

@@ -15,6 +15,7 @@ mod keywords;
 mod no_effect;
 mod octets;
 mod otel;
+mod peers;
 mod persistence;
 mod resilience;
 mod resolvers;

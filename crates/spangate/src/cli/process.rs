@@ -19,7 +19,6 @@ pub(super) const COMMANDS: &[Command] = &[
     command("show events", "[<sink>] [-w] [-n] [-0]", Level::Operator, "show the event sinks (there are none)", events),
     command("show fd", "[num]", Level::Operator, "show open descriptors", descriptors),
     command("show libs", "", Level::Operator, "show the files that the program is loaded from", libs),
-    command("show peers", "[dict|-] [section]", Level::Operator, "show the peers (there are none)", peers),
     command("show pools", "", Level::Operator, "show the memory of the process", pools),
     command("set profiling", "<what> {auto|on|off}", Level::Admin, "does not apply here", set_profiling),
     command("show profiling", "[<what>]", Level::Operator, "show what is profiled (nothing)", |_| Reply::Dump(PROFILING.to_owned())),
@@ -146,13 +145,6 @@ fn events(asked: &Asked<'_>) -> Reply {
     match asked.rest {
         [] => Reply::Dump("Supported events sinks are listed below.\n".to_owned()),
         _ => Reply::Refused("No such event sink\n".to_owned()),
-    }
-}
-
-fn peers(asked: &Asked<'_>) -> Reply {
-    match asked.rest {
-        [] | ["dict" | "-"] => Reply::Done,
-        _ => Reply::Refused("No such peers\n".to_owned()),
     }
 }
 

@@ -37,6 +37,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         runtime_config,
         exports: None,
         collectors: Vec::new(),
+        peers: None,
         workers: Inboxes::default(),
         exposed: Arc::default(),
         frontends: Arc::default(),

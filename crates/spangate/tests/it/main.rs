@@ -29,6 +29,7 @@ mod life;
 mod logs;
 mod master;
 mod otel;
+mod peers;
 mod proxy_command;
 mod resilience;
 mod resolvers;

@@ -27,6 +27,7 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
             is_added_server: false,
             lacks_master: false,
             allows_forks: false,
+            has_local_peer: false,
         },
         zero_warning: false,
     };
