@@ -40,7 +40,7 @@ mod websocket;
 
 pub use engine::{Engine, HeldBytes, Order, StreamView, StreamsAsked, StreamsPart};
 pub use evaluation::{AssignError, Onlooker, prepare};
-pub use logging::{event, event_of_process};
+pub use logging::{LogRelay, event, event_of_process};
 pub use runtime_config::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
     LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, Switches, Tls,

@@ -151,6 +151,14 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
         .or(bind.maxconn)
         .or(proxy.maxconn);
     ListenOptions {
+        keepalive: (proxy.options.clitcpka).then_some(proxy.options.client_keepalive),
+        ..listen_options(bind, backlog)
+    }
+}
+
+/// The options of a bind line's sockets, without those of its proxy.
+pub(crate) fn listen_options(bind: &Bind, backlog: Option<u32>) -> ListenOptions {
+    ListenOptions {
         backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| {
             i32::try_from(backlog).unwrap_or(i32::MAX)
         }),
@@ -164,7 +172,7 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
         defer_accept: bind.defer_accept,
         mss: bind.mss,
         save_syn: bind.tcp_ss,
-        keepalive: (proxy.options.clitcpka).then_some(proxy.options.client_keepalive),
+        keepalive: None,
         tcp: bind.tcp.clone(),
         transparent: bind.transparent,
         unix_mode: bind.mode,
@@ -257,7 +265,7 @@ impl Workers {
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
             shared,
-            logs: Logs::new(runtime_config, ended),
+            logs: Logs::new(runtime_config, ended).map_err(plain("start the rings"))?,
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
             let setup = Setup {
@@ -326,6 +334,11 @@ impl Workers {
     /// A socket cannot be opened, or a writer thread cannot be started.
     pub fn open_logs(&mut self) -> std::io::Result<Vec<net::logs::LogSink>> {
         self.logs.open()
+    }
+
+    /// The rings, in the order of the configuration.
+    pub fn rings(&self) -> Vec<Arc<net::ring::Ring>> {
+        self.logs.rings().to_vec()
     }
 
     /// The log messages that were lost.

@@ -34,6 +34,10 @@ pub struct Config {
     pub mailers: Vec<Mailers>,
     /// Sections `resolvers`, and the one that is made from the system's configuration.
     pub resolvers: Vec<super::Resolvers>,
+    /// Sections `log-forward`.
+    pub log_forwards: Vec<super::LogForward>,
+    /// Sections `ring`, after the ring that every process has.
+    pub rings: Vec<super::Ring>,
     /// Stick tables, in the order of HAProxy's listings.
     pub tables: Vec<std::sync::Arc<tables::Table>>,
     /// Sections `collector`.

@@ -18,5 +18,6 @@ mod otel;
 mod persistence;
 mod resilience;
 mod resolvers;
+mod rings;
 mod statistics;
 mod tls;

@@ -32,6 +32,7 @@ mod otel;
 mod proxy_command;
 mod resilience;
 mod resolvers;
+mod rings;
 mod runtime;
 mod service_manager;
 mod serving;
