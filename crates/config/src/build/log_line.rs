@@ -178,7 +178,9 @@ pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
 pub fn datagram(text: &[u8], names: Names) -> Result<Parsed, String> {
     let at = memchr::memchr(b'@', text).unwrap_or_default();
     let family: &[u8] = match &text[..at] {
-        b"udp" | b"udp4" => b"ipv4",
+        // An address of either family.
+        b"udp" => b"tcp",
+        b"udp4" => b"ipv4",
         b"udp6" => b"ipv6",
         b"uxdg" => b"unix",
         _ => return address::parse(text, names),
