@@ -1,5 +1,6 @@
 //! Sections `log-forward` (manual §12.6): their sockets, and the thread that relays messages.
 
+use std::any::Any;
 use std::io;
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,7 +13,8 @@ use net::listen::ListenOptions;
 use net::logs::{Dropped, LogSink};
 use proxy::{LogRelay, RuntimeConfig, Shared};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
-use syslog::receive::{Deliver, Listener, Runner, Section};
+use syslog::receive::{Acceptor, Deliver, Listener, Runner, Section, Socket};
+use tls::{Buffer, Failure, Progress, Session};
 
 use crate::serve::{listen_options, shown};
 use crate::sockets::Sockets;
@@ -21,6 +23,8 @@ use crate::sockets::Sockets;
 #[derive(Default)]
 pub(crate) struct LogForwards {
     sections: Vec<Section>,
+    /// By section, for each of its listeners: the index of its bind line.
+    binds: Vec<Vec<usize>>,
 }
 
 /// What the thread needs to relay messages.
@@ -43,9 +47,11 @@ impl LogForwards {
     pub fn open(config: &Config, sockets: &mut Sockets) -> Result<LogForwards, String> {
         let mut all = LogForwards::default();
         for forward in &config.log_forwards {
+            let (listeners, binds) = listeners(forward, sockets)?.into_iter().unzip();
+            all.binds.push(binds);
             all.sections.push(Section {
                 datagrams: datagrams(forward)?,
-                listeners: listeners(forward, sockets)?,
+                listeners,
                 connections_max: forward.maxconn as usize,
                 timeout: forward.timeout_client,
                 message_bytes_max: config.global.tune.bufsize_bytes,
@@ -59,9 +65,21 @@ impl LogForwards {
     ///
     /// # Errors
     /// The thread cannot be created.
-    pub fn start(self, parts: Parts) -> io::Result<Option<Running>> {
+    pub fn start(mut self, parts: Parts) -> io::Result<Option<Running>> {
         if self.sections.is_empty() {
             return Ok(None);
+        }
+        let tls = parts.runtime_config.tls();
+        for (forward, (section, binds)) in self.sections.iter_mut().zip(&self.binds).enumerate() {
+            for (listener, bind) in section.listeners.iter_mut().zip(binds) {
+                if tls.secures_logs(forward, *bind) {
+                    listener.acceptor = Some(Box::new(LogAcceptor {
+                        runtime_config: Arc::clone(&parts.runtime_config),
+                        shared: Arc::clone(&parts.shared),
+                        line: (forward, *bind),
+                    }));
+                }
+            }
         }
         let seed = crate::sys::random_seed();
         let relay = Relay {
@@ -91,6 +109,30 @@ impl Running {
     /// Ends the thread.
     pub fn stop(self) {
         self.0.stop();
+    }
+}
+
+/// TLS of a bind line.
+struct LogAcceptor {
+    runtime_config: Arc<RuntimeConfig>,
+    shared: Arc<Shared>,
+    /// The indexes of the section and of its bind line.
+    line: (usize, usize),
+}
+
+impl Acceptor for LogAcceptor {
+    fn enter(&self) -> Option<Box<dyn Any>> {
+        self.shared.enter_tls().map(|place| Box::new(place) as _)
+    }
+
+    fn accept(
+        &self,
+        session: &mut Session,
+        plain: &mut Buffer,
+        out: &mut Buffer,
+    ) -> Result<Progress, Failure> {
+        let tls = self.runtime_config.tls();
+        tls.accept_logs(self.line, session, plain, out)
     }
 }
 
@@ -124,19 +166,25 @@ impl Deliver for Relay {
     }
 }
 
-fn listeners(forward: &LogForward, sockets: &mut Sockets) -> Result<Vec<Listener>, String> {
+/// The listeners of a section, each with the index of its bind line.
+fn listeners(
+    forward: &LogForward,
+    sockets: &mut Sockets,
+) -> Result<Vec<(Listener, usize)>, String> {
     let mut listeners = Vec::new();
-    for bind in &forward.binds {
+    for (place, bind) in forward.binds.iter().enumerate() {
         let fault = |error: io::Error| unbound(forward, &bind.origin, &bind.address, &error);
         let options = options(forward, bind);
         let opened = sockets.open(&bind.address, &options, 1).map_err(fault)?;
         for fd in opened.own.iter().chain(&opened.shared) {
             let fd = fd.try_clone().map_err(fault)?;
-            listeners.push(if opened.local.is_unix() {
-                Listener::Unix(UnixListener::from(fd))
+            let socket = if opened.local.is_unix() {
+                Socket::Unix(UnixListener::from(fd))
             } else {
-                Listener::Tcp(TcpListener::from(fd))
-            });
+                Socket::Tcp(TcpListener::from(fd))
+            };
+            let acceptor = None;
+            listeners.push((Listener { socket, acceptor }, place));
         }
     }
     Ok(listeners)

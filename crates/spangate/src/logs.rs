@@ -46,7 +46,7 @@ impl Logs {
                 .map(|to| reach(to, wake))
                 .collect(),
             dropped: Arc::default(),
-            rings: Rings::start(&runtime_config.config.rings, wake)?,
+            rings: Rings::start(runtime_config, wake)?,
         })
     }
 

@@ -4,14 +4,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::model;
 use net::logs::{News, Reach};
 use net::ring::Ring;
-use syslog::servers::{Runner, Server};
+use proxy::RuntimeConfig;
+use syslog::servers::{GetConnector, Runner, Server};
 
 /// See the module.
 pub(crate) struct Rings {
-    /// In the order of [`model::Config::rings`].
+    /// In the order of the configuration.
     rings: Vec<Arc<Ring>>,
     /// Whether each server is reached.
     reaches: Vec<Arc<Reach>>,
@@ -24,13 +24,17 @@ impl Rings {
     ///
     /// # Errors
     /// The thread cannot be created.
-    pub fn start(config: &[model::Ring], wake: fn()) -> io::Result<Rings> {
+    pub fn start(runtime_config: &Arc<RuntimeConfig>, wake: fn()) -> io::Result<Rings> {
         let mut rings = Vec::new();
         let mut reaches = Vec::new();
         let mut servers = Vec::new();
-        for ring in config {
+        for (place, ring) in runtime_config.config.rings.iter().enumerate() {
             let buffer = Arc::new(Ring::new(ring.bytes_max));
-            for server in &ring.servers {
+            for (number, server) in ring.servers.iter().enumerate() {
+                let own = Arc::clone(runtime_config);
+                let connector = server.tls.as_ref().map(|_| -> GetConnector {
+                    Box::new(move || own.tls().ring_server(place, number))
+                });
                 let name = format!("{}/{}", ring.name, server.name);
                 let reach = Arc::new(Reach::new(name, Duration::ZERO, wake));
                 reaches.push(Arc::clone(&reach));
@@ -40,6 +44,7 @@ impl Rings {
                     framing: server.framing,
                     timeout_connect: ring.timeout_connect,
                     timeout_server: ring.timeout_server,
+                    connector,
                     reach,
                 });
             }

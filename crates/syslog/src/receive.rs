@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
@@ -15,12 +16,14 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncReadExt as _};
+use tls::{Buffer, Failure, Progress, Session};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
 use crate::frames::Frames;
+use crate::secure::{Choose, Secure};
 
 /// Bytes per read of a connection.
 const READ_BYTES: usize = 16 << 10;
@@ -44,7 +47,6 @@ pub trait Deliver: Send {
 }
 
 /// A section `log-forward`.
-#[derive(Debug)]
 pub struct Section {
     /// Sockets for datagrams.
     pub datagrams: Vec<UdpSocket>,
@@ -60,9 +62,35 @@ pub struct Section {
     pub assumes_lines: bool,
 }
 
+/// TLS of a listening socket.
+pub trait Acceptor: Send {
+    /// Takes a place in the count of TLS connections, which ends with the value; none if no more
+    /// are allowed.
+    fn enter(&self) -> Option<Box<dyn Any>>;
+
+    /// Continues a session whose client's hello is there ([`Session::accept`]).
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    fn accept(
+        &self,
+        session: &mut Session,
+        plain: &mut Buffer,
+        out: &mut Buffer,
+    ) -> Result<Progress, Failure>;
+}
+
+/// A listening socket with its TLS.
+pub struct Listener {
+    /// The socket.
+    pub socket: Socket,
+    /// Its TLS; none for plain connections.
+    pub acceptor: Option<Box<dyn Acceptor>>,
+}
+
 /// A listening socket.
 #[derive(Debug)]
-pub enum Listener {
+pub enum Socket {
     /// TCP
     Tcp(TcpListener),
     /// A UNIX socket.
@@ -92,6 +120,8 @@ type Receiver = Rc<RefCell<Box<dyn Deliver>>>;
 struct Scene {
     section: Rc<SectionFacts>,
     deliver: Receiver,
+    /// TLS of the socket of this task.
+    acceptor: Option<Rc<dyn Acceptor>>,
     stage: watch::Receiver<Stage>,
 }
 
@@ -117,9 +147,9 @@ impl Runner {
                 socket.set_nonblocking(true)?;
             }
             for listener in &section.listeners {
-                match listener {
-                    Listener::Tcp(listener) => listener.set_nonblocking(true)?,
-                    Listener::Unix(listener) => listener.set_nonblocking(true)?,
+                match &listener.socket {
+                    Socket::Tcp(listener) => listener.set_nonblocking(true)?,
+                    Socket::Unix(listener) => listener.set_nonblocking(true)?,
                 }
             }
         }
@@ -171,6 +201,7 @@ impl Section {
                 )),
             }),
             deliver: Rc::clone(deliver),
+            acceptor: None,
             stage: stage.clone(),
         };
         for socket in self.datagrams {
@@ -180,15 +211,19 @@ impl Section {
             }
         }
         for listener in self.listeners {
-            match listener {
-                Listener::Tcp(listener) => {
+            let scene = Scene {
+                acceptor: listener.acceptor.map(Rc::from),
+                ..scene.clone()
+            };
+            match listener.socket {
+                Socket::Tcp(listener) => {
                     if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
-                        spawn_local(scene.clone().tcp(listener));
+                        spawn_local(scene.tcp(listener));
                     }
                 }
-                Listener::Unix(listener) => {
+                Socket::Unix(listener) => {
                     if let Ok(listener) = tokio::net::UnixListener::from_std(listener) {
-                        spawn_local(scene.clone().unix(listener));
+                        spawn_local(scene.unix(listener));
                     }
                 }
             }
@@ -267,24 +302,33 @@ impl Scene {
     /// Serves a connection until it ends, is silent for too long or breaks the framing.
     async fn connection(
         self,
-        mut stream: impl AsyncRead + Unpin,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
         from: Option<SocketAddr>,
         _place: tokio::sync::OwnedSemaphorePermit,
     ) {
         let section = &self.section;
+        let mut tls_place = None;
+        let opening = async {
+            let Some(acceptor) = &self.acceptor else {
+                let buffer = vec![0; READ_BYTES];
+                return Ok(Wire::Plain(stream, buffer));
+            };
+            tls_place = acceptor.enter();
+            if tls_place.is_none() {
+                return Err(io::ErrorKind::ConnectionRefused.into());
+            }
+            let choose: Choose<'_> = &|session, plain, out| acceptor.accept(session, plain, out);
+            Secure::accept(stream, choose).await.map(Wire::Secure)
+        };
+        let Ok(mut wire) = self.within_timeout(opening).await else {
+            return;
+        };
         let mut frames = Frames::new(section.message_bytes_max, section.assumes_lines);
-        let mut buffer = vec![0; READ_BYTES];
         loop {
-            let reading = stream.read(&mut buffer);
-            let read = match section.timeout {
-                Some(limit) => timeout(limit, reading).await.unwrap_or(Ok(0)),
-                None => reading.await,
-            };
-            let count = match read {
-                Ok(0) | Err(_) => return,
-                Ok(count) => count,
-            };
-            frames.push(&buffer[..count]);
+            match self.within_timeout(wire.read()).await {
+                Ok([]) | Err(_) => return,
+                Ok(bytes) => frames.push(bytes),
+            }
             let fault = loop {
                 match frames.next() {
                     Ok(Some(message)) => self.deliver(message, from),
@@ -306,11 +350,42 @@ impl Scene {
         }
     }
 
+    /// The result of an operation, unless the sender is silent for too long.
+    async fn within_timeout<T>(
+        &self,
+        operation: impl Future<Output = io::Result<T>>,
+    ) -> io::Result<T> {
+        match self.section.timeout {
+            Some(limit) => timeout(limit, operation).await?,
+            None => operation.await,
+        }
+    }
+
     fn deliver(&self, message: &[u8], from: Option<SocketAddr>) {
         let section = &self.section;
         // A dual-stack socket shows IPv4 senders as IPv6.
         let from = from.map(|from| from.ip().to_canonical());
         let mut deliver = self.deliver.borrow_mut();
         deliver.message(section.number, message, from);
+    }
+}
+
+/// A connection of a sender.
+enum Wire<S> {
+    /// With memory for reads.
+    Plain(S, Vec<u8>),
+    Secure(Secure<S>),
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// Reads some bytes; none at the end.
+    async fn read(&mut self) -> io::Result<&[u8]> {
+        match self {
+            Wire::Plain(stream, buffer) => {
+                let count = stream.read(buffer).await?;
+                Ok(&buffer[..count])
+            }
+            Wire::Secure(secure) => secure.read().await,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Sends the messages of rings to their servers over TCP, on one thread.
+//! Sends the messages of rings to their servers over TCP or TLS, on one thread.
 //!
 //! Each server has a position of its own in its ring and a connection of its own. A connection is
 //! made when there is a message, and made again after a pause when it is lost. Messages that the
@@ -16,10 +16,13 @@ use std::time::Duration;
 
 use net::logs::Reach;
 use net::ring::{Framing, Ring, RingReader};
+use tls::Connector;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+
+use crate::secure::Secure;
 
 /// Bytes of messages after which a server takes no more of them from its ring before it has sent
 /// them.
@@ -31,8 +34,10 @@ const STACK_BYTES: usize = 256 << 10;
 /// Bytes per read of what a server says, which is discarded.
 const READ_BYTES: usize = 512;
 
+/// Gives the current connector of a server.
+pub type GetConnector = Box<dyn Fn() -> Option<Arc<Connector>> + Send>;
+
 /// A server of a ring.
-#[derive(Debug)]
 pub struct Server {
     /// The ring whose messages it gets.
     pub ring: Arc<Ring>,
@@ -44,6 +49,8 @@ pub struct Server {
     pub timeout_connect: Option<Duration>,
     /// For how long the server may take nothing while messages wait; none for ever.
     pub timeout_server: Option<Duration>,
+    /// Its connector; none for plain connections.
+    pub connector: Option<GetConnector>,
     /// Records whether it is reached.
     pub reach: Arc<Reach>,
 }
@@ -197,8 +204,18 @@ impl Link {
         self.sent = 0;
     }
 
-    async fn connect(&self) -> io::Result<TcpStream> {
-        let connecting = TcpStream::connect(self.server.address);
+    async fn connect(&self) -> io::Result<Wire> {
+        let connecting = async {
+            let stream = TcpStream::connect(self.server.address).await?;
+            let Some(connector) = &self.server.connector else {
+                return Ok(Wire::Plain(stream));
+            };
+            let connector = connector().ok_or(io::ErrorKind::NotFound)?;
+            let session = connector.connect(None);
+            let session = session.map_err(|failure| io::Error::other(failure.text))?;
+            let secure = Secure::connect(stream, session).await?;
+            Ok(Wire::Secure(Box::new(secure)))
+        };
         match self.server.timeout_connect {
             Some(limit) => timeout(limit, connecting).await?,
             None => connecting.await,
@@ -206,8 +223,7 @@ impl Link {
     }
 
     /// Sends messages until the connection fails, or the process ends.
-    async fn send(&mut self, stream: &mut TcpStream) -> Ended {
-        let mut said = [0; READ_BYTES];
+    async fn send(&mut self, stream: &mut Wire) -> Ended {
         loop {
             while self.fill() {
                 match self.write(stream).await {
@@ -225,7 +241,7 @@ impl Link {
                         return Ended::Stopped;
                     }
                 }
-                read = stream.read(&mut said) => match read {
+                read = stream.read() => match read {
                     Ok(0) => return Ended::Failed(io::ErrorKind::ConnectionReset.into()),
                     // A log server has nothing to say.
                     Ok(_) => {}
@@ -235,7 +251,7 @@ impl Link {
         }
     }
 
-    async fn write(&mut self, stream: &mut TcpStream) -> io::Result<()> {
+    async fn write(&mut self, stream: &mut Wire) -> io::Result<()> {
         let writing = stream.write(&self.batch[self.sent..]);
         let written = match self.server.timeout_server {
             Some(limit) => timeout(limit, writing).await??,
@@ -246,6 +262,37 @@ impl Link {
         }
         self.sent += written;
         Ok(())
+    }
+}
+
+/// A connection to a server.
+enum Wire {
+    Plain(TcpStream),
+    Secure(Box<Secure<TcpStream>>),
+}
+
+impl Wire {
+    /// Sends some bytes. Returns how many.
+    async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.write(bytes).await,
+            Wire::Secure(secure) => secure.write_all(bytes).await.map(|()| bytes.len()),
+        }
+    }
+
+    /// Reads some bytes, and returns how many; 0 at the end.
+    async fn read(&mut self) -> io::Result<usize> {
+        match self {
+            Wire::Plain(stream) => stream.read(&mut [0; READ_BYTES]).await,
+            Wire::Secure(secure) => secure.read().await.map(<[u8]>::len),
+        }
+    }
+
+    async fn shutdown(&mut self) -> io::Result<()> {
+        match self {
+            Wire::Plain(stream) => stream.shutdown().await,
+            Wire::Secure(secure) => secure.shutdown().await,
+        }
     }
 }
 

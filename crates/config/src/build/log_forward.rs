@@ -105,7 +105,6 @@ fn binds(forward: &mut LogForward, line: &Line<'_>, shared: &mut Shared<'_>) -> 
 /// An option of a bind line that a receiver of logs cannot apply.
 fn unsupported(bind: &Bind) -> Option<&'static str> {
     let options = [
-        ("ssl", bind.tls.is_some()),
         ("accept-proxy", bind.accept_proxy),
         ("proto", bind.proto.is_some()),
         ("maxconn", bind.maxconn.is_some()),

@@ -165,7 +165,7 @@ const HTTP_ERRORS: &[Known] = &[
 #[rustfmt::skip]
 pub const LOG_FORWARD: &[Known] = &[
     served("backlog", "Length of the queue of connections to accept."),
-    Keyword::partly("bind", Places::NONE, (), "`ssl`, `accept-proxy`, `proto` and `maxconn`", "Addresses that receive streams."),
+    Keyword::partly("bind", Places::NONE, (), "`accept-proxy`, `proto` and `maxconn`", "Addresses that receive streams."),
     Keyword::partly("dgram-bind", Places::NONE, (), "options, and UNIX sockets", "Addresses that receive datagrams."),
     Keyword::partly("log", Places::NONE, (), "`profile`", "Where to send logs."),
     served("maxconn", "Most connections at a time; 10 by default."),
@@ -220,7 +220,7 @@ pub const RING: &[Known] = &[
     served("description", "Free text."),
     served("format", "Format of the messages; `raw` by default."),
     served("maxlen", "Longest message."),
-    Keyword::partly("server", Places::NONE, (), "options other than `log-proto`, and UNIX sockets", "A server to send the messages to, over TCP."),
+    Keyword::partly("server", Places::NONE, (), "options other than `log-proto` and those of TLS, `sni`, `alpn`, and UNIX sockets", "A server to send the messages to, over TCP or TLS."),
     served("size", "Size of the buffer."),
     served("timeout", "Timeouts of `connect` and `server`."),
 ];

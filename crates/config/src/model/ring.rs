@@ -1,6 +1,6 @@
 //! Sections `ring` (manual §12.5).
 
-use super::LogWire;
+use super::{LogWire, ServerTls};
 use net::ring::Framing;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -35,6 +35,8 @@ pub struct RingServer {
     pub address: SocketAddr,
     /// `log-proto`: how messages are separated.
     pub framing: Framing,
+    /// Its TLS; none for plain connections.
+    pub tls: Option<Box<ServerTls>>,
 }
 
 impl Ring {

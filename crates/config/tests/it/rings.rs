@@ -33,7 +33,7 @@ ring r
  timeout server 0
  server a 127.0.0.1:6514 log-proto octet-count
  server b tcp@[::1]:514 log-proto legacy
- server c 127.0.0.1:514
+ server c 127.0.0.1:514 ssl verify none
 ring defaults-only
 ",
     );
@@ -61,6 +61,8 @@ ring defaults-only
         ("c", "127.0.0.1:514".to_owned(), Framing::LineFeed),
     ];
     assert_eq!(servers, expected);
+    let tls = ring.servers.iter().map(|server| server.tls.is_some());
+    assert_eq!(tls.collect::<Vec<_>>(), [false, false, true]);
     let defaults = (plain.format, plain.message_bytes_max, plain.bytes_max);
     assert_eq!(defaults, (LogWire::Raw, None, 16384));
     // The format and the length of the ring take precedence.
@@ -112,6 +114,14 @@ fn faults_of_rings() {
             "keyword 'server … weight of a ring' is known but not implemented yet by this version.",
         ),
         (
+            "ring r\n server s 127.0.0.1:1 ssl verify none sni str(x)\n",
+            "keyword 'server … sni of a ring' is known but not implemented yet by this version.",
+        ),
+        (
+            "ring r\n server s 127.0.0.1:1 ssl\n",
+            "'server r/s' : verify is enabled by default but no CA file specified.",
+        ),
+        (
             "ring r\n server s 127.0.0.1:1 log-proto x\n",
             "'log-proto' expects one of 'legacy' or 'octet-count' keywords (got 'x').",
         ),
@@ -155,6 +165,7 @@ log-forward relay
  log global
  log ring@r local0
  log 127.0.0.1:10001 sample 1:4 local0
+ log udp@[::1]:514 local0
  log backend@b format raw local0
 log-forward plain
  option host keep
@@ -180,6 +191,7 @@ backend b
             [
                 LogSink::Fd(2),
                 LogSink::Ring(1),
+                LogSink::Udp(_),
                 LogSink::Udp(_),
                 LogSink::Backend(0)
             ]

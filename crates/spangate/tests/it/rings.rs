@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::commands::start;
 use crate::common::http::Client;
+use crate::common::tls::Authority;
 use crate::common::{
     DEADLINE, DEFAULTS, Folder, Proxy, accept, address, eventually, listener, uninterrupted,
 };
@@ -176,11 +177,10 @@ fn logs_are_relayed() {
     );
     // The second message of two, and none of a lower level.
     assert_eq!(receive(&raw), "one\n");
-    let ring = ask("show events r");
-    assert!(
-        ring.contains("-10-01T22:14:15-00:00 h,127.0.0.1 su 12 - - x\n<165>1 2003"),
-        "{ring}"
-    );
+    eventually("the messages in the ring", || {
+        let end = "-10-01T22:14:15-00:00 h,127.0.0.1 su 12 - - x\n<165>1 2003";
+        ask("show events r").contains(end).then_some(())
+    });
     assert!(ask("show info").contains("\nCumRecvLogs: 3\n"));
     // A faulty stream is closed; others are served.
     stream.write_all(b"x").expect("sent");
@@ -215,5 +215,41 @@ fn a_relay_without_a_parser_and_with_a_log_backend() {
     assert_eq!(ask("disable server logs/one"), "");
     send("0-c");
     assert_eq!(receive(&two), "0-c\n");
+    proxy.stop();
+}
+
+/// A ring sends over TLS to a relay of the same process, which sends to a UDP sink.
+#[test]
+fn rings_and_relays_over_tls() {
+    let (front, relay) = (listener(), listener());
+    let (out, out_at) = sink();
+    let folder = Folder::new();
+    let authority = Authority::new("root");
+    let crt = folder.write("relay.pem", authority.issue(&["relay.test"]));
+    let ca = folder.write("ca.pem", authority.pem());
+    let wrong = folder.write("wrong.pem", Authority::new("other").pem());
+    let at = address(&relay);
+    let config = format!(
+        "{DEFAULTS}{FRONTEND} log ring@wrong local0\nring r\n format rfc5424\n server s {at} ssl ca-file {ca} verifyhost relay.test log-proto octet-count\n\
+         ring wrong\n server ca {at} ssl ca-file {wrong}\n server name {at} ssl ca-file {ca} verifyhost other.test\n\
+         log-forward relay\n bind \"fd@${{RELAY}}\" ssl crt {crt}\n log {out_at} local0\n"
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front), ("RELAY", &relay)]);
+    for path in ["/1", "/2"] {
+        get(&front, path);
+        let line = receive(&out);
+        assert!(
+            line.starts_with("<134>1 ") && line.ends_with(&format!(" - - got {path}\n")),
+            "{line}"
+        );
+    }
+    // A sender without TLS gets nothing through.
+    let mut plain = TcpStream::connect(address(&relay)).expect("a connection");
+    plain.write_all(b"<1>plain\n").expect("sent");
+    plain.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    // The end, or a reset, after an alert.
+    let _ = plain.read_to_end(&mut Vec::new());
+    get(&front, "/3");
+    assert!(receive(&out).ends_with(" got /3\n"));
     proxy.stop();
 }

@@ -38,7 +38,10 @@ impl Running {
         );
         let section = Section {
             datagrams: vec![udp],
-            listeners: vec![Listener::Tcp(tcp)],
+            listeners: vec![Listener {
+                socket: Socket::Tcp(tcp),
+                acceptor: None,
+            }],
             connections_max,
             timeout,
             message_bytes_max: 1024,

@@ -24,6 +24,7 @@ impl Scene {
             framing,
             timeout_connect: Some(DEADLINE),
             timeout_server: Some(DEADLINE),
+            connector: None,
             reach: Arc::new(Reach::new("t".to_owned(), Duration::ZERO, || {})),
         }
     }
