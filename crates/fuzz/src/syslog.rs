@@ -58,7 +58,7 @@ fn messages(parts: &[&[u8]], assumes_lines: bool) -> (Vec<Vec<u8>>, bool) {
     for part in parts {
         frames.push(part);
         loop {
-            match frames.next() {
+            match frames.next_message() {
                 Ok(Some(message)) => all.push(message.to_vec()),
                 Ok(None) => break,
                 Err(_) => return (all, true),

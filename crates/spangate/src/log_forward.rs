@@ -11,7 +11,7 @@ use config::model::{Bind, BindAddress, Config, DgramBind, LogForward};
 use net::Addr;
 use net::listen::ListenOptions;
 use net::logs::{Dropped, LogSink};
-use proxy::{LogRelay, RuntimeConfig, Shared};
+use proxy::{LogBind, LogRelay, RuntimeConfig, Shared};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use syslog::receive::{Acceptor, Deliver, Listener, Runner, Section, Socket};
 use tls::{Buffer, Failure, Progress, Session};
@@ -72,11 +72,15 @@ impl LogForwards {
         let tls = parts.runtime_config.tls();
         for (forward, (section, binds)) in self.sections.iter_mut().zip(&self.binds).enumerate() {
             for (listener, bind) in section.listeners.iter_mut().zip(binds) {
-                if tls.secures_logs(forward, *bind) {
+                let line = LogBind {
+                    forward,
+                    bind: *bind,
+                };
+                if tls.secures_logs(line) {
                     listener.acceptor = Some(Box::new(LogAcceptor {
                         runtime_config: Arc::clone(&parts.runtime_config),
                         shared: Arc::clone(&parts.shared),
-                        line: (forward, *bind),
+                        line,
                     }));
                 }
             }
@@ -116,8 +120,7 @@ impl Running {
 struct LogAcceptor {
     runtime_config: Arc<RuntimeConfig>,
     shared: Arc<Shared>,
-    /// The indexes of the section and of its bind line.
-    line: (usize, usize),
+    line: LogBind,
 }
 
 impl Acceptor for LogAcceptor {

@@ -54,7 +54,7 @@ impl Frames {
     ///
     /// # Errors
     /// The stream is faulty; the same error follows from then on.
-    pub fn next(&mut self) -> Result<Option<&[u8]>, Fault> {
+    pub fn next_message(&mut self) -> Result<Option<&[u8]>, Fault> {
         let Some(first) = self.buffer.get(self.at) else {
             return Ok(None);
         };

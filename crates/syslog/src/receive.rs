@@ -318,7 +318,8 @@ impl Scene {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
             let choose: Choose<'_> = &|session, plain, out| acceptor.accept(session, plain, out);
-            Secure::accept(stream, choose).await.map(Wire::Secure)
+            let secure = Secure::accept(stream, choose).await?;
+            Ok(Wire::Secure(Box::new(secure)))
         };
         let Ok(mut wire) = self.within_timeout(opening).await else {
             return;
@@ -330,24 +331,28 @@ impl Scene {
                 Ok(bytes) => frames.push(bytes),
             }
             let fault = loop {
-                match frames.next() {
+                match frames.next_message() {
                     Ok(Some(message)) => self.deliver(message, from),
                     Ok(None) => break false,
                     Err(_) => break true,
                 }
             };
-            let mut deliver = self.deliver.borrow_mut();
-            if fault {
-                deliver.lost();
-            }
-            deliver.flush();
-            drop(deliver);
+            self.end_of_messages(fault);
             if fault {
                 return;
             }
             // One sender must not keep the thread from the others.
             yield_now().await;
         }
+    }
+
+    /// The messages at hand are delivered; the rest of the stream may be lost.
+    fn end_of_messages(&self, is_lost: bool) {
+        let mut deliver = self.deliver.borrow_mut();
+        if is_lost {
+            deliver.lost();
+        }
+        deliver.flush();
     }
 
     /// The result of an operation, unless the sender is silent for too long.
@@ -374,7 +379,7 @@ impl Scene {
 enum Wire<S> {
     /// With memory for reads.
     Plain(S, Vec<u8>),
-    Secure(Secure<S>),
+    Secure(Box<Secure<S>>),
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {

@@ -68,13 +68,16 @@ pub(super) enum Text<'a> {
     Failed(&'a str),
 }
 
+/// Work with a scope in which bytes are those of a request.
+type WithBytes<'a> = dyn Fn(&[u8], &mut dyn FnMut(&Scope<'_>)) + 'a;
+
 /// The place of a message, from where the server of a log backend is chosen.
 pub(super) struct Site<'a> {
     pub runtime_config: &'a RuntimeConfig,
     pub ambient: &'a Ambient,
     pub now: Now,
     /// Evaluates with these bytes as the request's.
-    pub with_bytes: &'a dyn Fn(&[u8], &mut dyn FnMut(&Scope<'_>)),
+    pub with_bytes: &'a WithBytes<'a>,
 }
 
 impl LogBackend {

@@ -6,7 +6,7 @@ fn read(stream: &str, part: usize, frames: &mut Frames) -> (Vec<String>, Option<
     for part in stream.as_bytes().chunks(part) {
         frames.push(part);
         loop {
-            match frames.next() {
+            match frames.next_message() {
                 Ok(Some(message)) => messages.push(String::from_utf8_lossy(message).into_owned()),
                 Ok(None) => break,
                 Err(fault) => return (messages, Some(fault)),
@@ -62,7 +62,7 @@ fn faults_end_a_stream() {
                 (vec![], Some(fault)),
                 "{stream}"
             );
-            assert_eq!(frames.next(), Err(fault), "{stream}");
+            assert_eq!(frames.next_message(), Err(fault), "{stream}");
         }
     }
     let longest = "<1>4567890123456\n";

@@ -43,6 +43,15 @@ pub struct TlsFinding {
     pub text: String,
 }
 
+/// A bind line of a section `log-forward`.
+#[derive(Clone, Copy, Debug)]
+pub struct LogBind {
+    /// The index of the section.
+    pub forward: usize,
+    /// The index of the line in its section.
+    pub bind: usize,
+}
+
 /// The TLS state of a configuration.
 #[derive(Debug, Default)]
 pub struct Tls {
@@ -131,15 +140,15 @@ impl Tls {
         ring.load().get(server)?.clone()
     }
 
-    fn log_acceptors(&self, forward: usize, bind: usize) -> Option<&ArcSwap<BindAcceptors>> {
-        let forward = self.binds.get(self.first_forward + forward)?;
-        forward.get(bind)?.as_ref()
+    fn log_acceptors(&self, line: LogBind) -> Option<&ArcSwap<BindAcceptors>> {
+        let forward = self.binds.get(self.first_forward + line.forward)?;
+        forward.get(line.bind)?.as_ref()
     }
 
-    /// Whether a bind line of a section `log-forward`, by their indexes, uses TLS.
+    /// Whether a bind line of a section `log-forward` uses TLS.
     #[must_use]
-    pub fn secures_logs(&self, forward: usize, bind: usize) -> bool {
-        self.log_acceptors(forward, bind).is_some()
+    pub fn secures_logs(&self, line: LogBind) -> bool {
+        self.log_acceptors(line).is_some()
     }
 
     /// Continues a session of such a line, whose client's hello is there, with the acceptor for its
@@ -149,12 +158,12 @@ impl Tls {
     /// See [`Failure`].
     pub fn accept_logs(
         &self,
-        (forward, bind): (usize, usize),
+        line: LogBind,
         session: &mut Session,
         plain: &mut Buffer,
         out: &mut Buffer,
     ) -> Result<Progress, Failure> {
-        let Some(acceptors) = self.log_acceptors(forward, bind) else {
+        let Some(acceptors) = self.log_acceptors(line) else {
             return Ok(Progress::default());
         };
         let hello = session.hello().unwrap_or_default();
