@@ -30,6 +30,7 @@ pub mod inherit;
 pub mod legacy;
 pub mod limits;
 pub mod line;
+pub mod log_forward;
 pub mod log_line;
 pub mod log_profile;
 pub mod logging;
@@ -49,6 +50,7 @@ pub mod reply;
 pub mod reserve;
 pub mod resilience;
 pub mod resolvers;
+pub mod ring;
 pub mod sections;
 pub mod server;
 pub mod stats_page;
@@ -173,6 +175,10 @@ pub struct Shared<'a> {
     pub peers: Vec<crate::model::Peers>,
     /// The tables of those sections so far.
     pub peer_tables: Vec<String>,
+    /// The names of all rings, and those sections `ring` that were read so far.
+    pub ring_names: Vec<String>,
+    /// See above.
+    pub rings: Vec<crate::model::Ring>,
     /// The ids of filters, and the place where each was first used.
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
@@ -221,6 +227,8 @@ impl<'a> Shared<'a> {
             resolvers: Vec::new(),
             peers: Vec::new(),
             peer_tables: Vec::new(),
+            ring_names: Vec::new(),
+            rings: vec![ring::built_in()],
             filter_ids: Vec::new(),
         }
     }
@@ -240,6 +248,7 @@ pub fn build(
     let mut shared = Shared {
         tables,
         log_profiles: log_profile::names(tree),
+        ring_names: ring::names(tree),
         collector_names: collector::names(tree),
         settings,
         filter_files,
@@ -259,6 +268,7 @@ pub fn build(
     global.tls.for_jwt = for_jwt.cloned().map(Arc::new).collect();
     let log_profiles = log_profile::build(tree, &mut shared);
     let mut proxies = sections::sections(tree, &global, &mut shared);
+    let log_forwards = log_forward::build(tree, &global, &mut shared);
     health::link::link(&mut proxies, &mut shared);
     server::mark_named(&mut proxies, shared.compiler.named_servers());
     backend::mark_named(&mut proxies, shared.compiler.named_backends());
@@ -266,7 +276,7 @@ pub fn build(
     let needs = shared.compiler.needs();
     let var_names = shared.compiler.var_names();
     let contexts = shared.compiler.contexts();
-    let config = Config {
+    let mut config = Config {
         global,
         proxies,
         defaults: reserve::named_defaults(tree),
@@ -284,12 +294,27 @@ pub fn build(
         mailers: std::mem::take(&mut shared.mailers),
         resolvers: std::mem::take(&mut shared.resolvers),
         peers: std::mem::take(&mut shared.peers),
+        rings: std::mem::take(&mut shared.rings),
+        log_forwards,
     };
+    settle_rings(&mut config);
     tables::check(&config, &mut shared);
     check::whole(&config, &mut shared);
     shared.tell_no_effect();
     shared.tell_tls_notices();
     config
+}
+
+/// Sets the format of messages for rings.
+fn settle_rings(config: &mut Config) {
+    let proxies = config.proxies.iter_mut().flat_map(|proxy| &mut proxy.log);
+    let filters = config.otel.iter_mut().flat_map(|filter| &mut filter.log);
+    let forwards = config.log_forwards.iter_mut();
+    let forwards = forwards.flat_map(|forward| &mut forward.log);
+    let all = config.global.log.iter_mut().chain(proxies).chain(filters);
+    for target in all.chain(forwards) {
+        ring::settle(target, &config.rings);
+    }
 }
 
 fn global_sections(tree: &Tree, shared: &mut Shared<'_>) -> Global {
@@ -315,7 +340,7 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     let kind = section.kind();
     if matches!(
         kind,
-        "global" | "defaults" | "frontend" | "backend" | "listen" | "log-profile"
+        "global" | "defaults" | "frontend" | "backend" | "listen" | "log-forward" | "log-profile"
     ) {
         return;
     }
@@ -336,6 +361,9 @@ fn other_section(section: &Section, shared: &mut Shared<'_>) {
     }
     if kind == "mailers" {
         return mail::section(section, shared);
+    }
+    if kind == "ring" {
+        return ring::section(section, shared);
     }
     if kind == "resolvers" {
         return resolvers::section(section, shared);

@@ -31,6 +31,7 @@ mod propagation;
 mod proxy;
 mod resolvers;
 mod sniff;
+mod syslog;
 mod tail;
 mod tls;
 mod traces;
@@ -39,6 +40,7 @@ mod view;
 
 pub use self::peers::peer_session;
 pub use self::resolvers::{dns_answer, dns_files};
+pub use self::syslog::{syslog_message, syslog_stream};
 pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use self::traces::{policies_yaml, traces_store};
 pub use body::h1_body;
@@ -127,6 +129,8 @@ macro_rules! for_each_target {
             k8s_events K8S_WORDS,
             dashboard_request DASHBOARD_WORDS,
             dns_answer DNS_WORDS,
+            syslog_message SYSLOG_WORDS,
+            syslog_stream SYSLOG_WORDS,
             dns_files DNS_FILE_WORDS,
             peer_session PEER_WORDS,
         }
@@ -161,6 +165,12 @@ const DNS_WORDS: &[&[u8]] = &[
     b"\0\0", b"\x81\x80", b"\x83\x80", b"\x81\x83", b"\x81\x85", b"\0\x01\0\x01\0\0\0\0", b"\0\x01\0\x02\0\0\0\x01", b"\x01a\x04test\0\0\x01\0\x01", b"\x01a\x04test\0\0\x1c\0\x01", b"\x01a\x04test\0\0\x21\0\x01",
     b"\xc0\x0c", b"\xc0", b"\xc0\x21", b"\x01b", b"\0", b"\0\x01\0\x01\0\0\0\x3c\0\x04\x0a\0\0\x01", b"\0\x1c\0\x01\0\0\0\x3c\0\x10\x20\x01\x0d\xb8\0\0\0\0\0\0\0\0\0\0\0\x01", b"\0\x05\0\x01\0\0\0\x3c\0\x04\x01b\xc0\x0e",
     b"\0\x21\0\x01\0\0\0\x3c\0\x0a\0\x01\0\x0a\x1f\x90\x01b\xc0\x0e", b"\0\0\x29\x02\0\0\0\0\0\0\0", b"\xff\xff", b"\x3f", b"\x40",
+];
+
+#[rustfmt::skip]
+const SYSLOG_WORDS: &[&[u8]] = &[
+    b"<34>", b"<191>", b"<1234>", b"<>", b"1 ", b"- ", b"-", b" ", b"\n", b"\r\n", b"Oct  1 22:14:15 ", b"Nov 27 13:01:02", b"2003-10-11T22:14:15.003Z ", b"2003-10-11T22:14:15-07:00", b"host ",
+    b"tag[12]: ", b"tag: ", b"[", b"]", b"[x@1 a=\"1\"]", b"\\]", b"\"", b"5 <1>ab", b"64 ", b"65 ", b"0 ", b"9999999999 ", b"12345678901 ", b"\xff", b"\0",
 ];
 
 #[rustfmt::skip]

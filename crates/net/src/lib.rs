@@ -13,11 +13,13 @@ mod log_stream;
 pub mod logs;
 pub mod proxy_protocol;
 mod reach;
+pub mod ring;
 pub mod slots;
 pub mod sockets;
 pub mod socks4;
 mod stopwatch;
 pub mod sys;
+pub mod syslog;
 pub mod tcp;
 pub mod timers;
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::log_stream::LogStream;
 pub use crate::reach::{Dropped, News, Reach};
+use crate::ring::Ring;
 use crate::{Addr, sys};
 
 /// A UDP server counts as reached after this time without an error: routers and systems limit how
@@ -32,6 +33,8 @@ pub enum LogSink {
     Datagram(DatagramSink),
     /// A writer thread and the messages of this round; see [`WriteTo`].
     Written(Arc<Writer>, Vec<u8>),
+    /// A ring.
+    Ring(RingSink),
 }
 
 impl LogSink {
@@ -40,6 +43,7 @@ impl LogSink {
         match self {
             LogSink::Datagram(sink) => sink.push(message, dropped),
             LogSink::Written(_, batch) => batch.extend_from_slice(message),
+            LogSink::Ring(sink) => sink.push(message),
         }
     }
 
@@ -53,7 +57,53 @@ impl LogSink {
                     batch.clear();
                 }
             }
+            LogSink::Ring(sink) => sink.flush(),
         }
+    }
+}
+
+/// The messages of a round for a ring.
+#[derive(Debug)]
+pub struct RingSink {
+    ring: Arc<Ring>,
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl RingSink {
+    /// A sink without messages.
+    #[must_use]
+    pub fn new(ring: Arc<Ring>) -> RingSink {
+        RingSink {
+            ring,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        }
+    }
+
+    /// A ring separates messages itself, so the line feed at the end goes.
+    fn push(&mut self, message: &[u8]) {
+        let message = message.strip_suffix(b"\n").unwrap_or(message);
+        self.bytes.extend_from_slice(message);
+        self.ends.push(self.bytes.len());
+        if self.bytes.len() >= BATCH_BYTES_MAX {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        if self.ends.is_empty() {
+            return;
+        }
+        let mut start = 0;
+        let messages = self.ends.iter().map(|end| {
+            let message = &self.bytes[start..*end];
+            start = *end;
+            message
+        });
+        self.ring.push(messages);
+        self.bytes.clear();
+        self.ends.clear();
     }
 }
 

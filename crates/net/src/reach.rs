@@ -21,7 +21,8 @@ impl Dropped {
         self.0.load(Ordering::Relaxed)
     }
 
-    pub(crate) fn add(&self, messages: u64) {
+    /// Counts lost messages.
+    pub fn add(&self, messages: u64) {
         self.0.fetch_add(messages, Ordering::Relaxed);
     }
 }
@@ -90,7 +91,7 @@ impl Reach {
     }
 
     /// Records a failed attempt and the messages lost with it.
-    pub(crate) fn failed(&self, error: &io::Error, lost: u64) {
+    pub fn failed(&self, error: &io::Error, lost: u64) {
         let mut state = self.state();
         state.lost += lost;
         let last_ns = sys::monotonic_ns();
@@ -116,7 +117,7 @@ impl Reach {
 
     /// Records that messages arrived, as far as is known.
     #[inline]
-    pub(crate) fn worked(&self) {
+    pub fn worked(&self) {
         if self.fails.load(Ordering::Relaxed) {
             self.works_again();
         }

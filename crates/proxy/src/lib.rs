@@ -40,10 +40,10 @@ mod websocket;
 
 pub use engine::{Engine, HeldBytes, Order, StreamView, StreamsAsked, StreamsPart};
 pub use evaluation::{AssignError, Onlooker, prepare};
-pub use logging::{event, event_of_process};
+pub use logging::{LogRelay, event, event_of_process};
 pub use runtime_config::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
-    LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, Switches, Tls,
+    LogBind, LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, Switches, Tls,
     TlsFileNames, TlsFinding, TlsStatus, TlsSwitchError, TrustView, certificate_name,
 };
 pub use shared::{

@@ -21,6 +21,7 @@ mod debug;
 mod dynamic_cookie;
 mod env;
 mod errors;
+mod events;
 mod help;
 mod info;
 mod known;
@@ -73,6 +74,7 @@ const FAMILIES: &[&[Command]] = &[
     dynamic_cookie::COMMANDS,
     env::COMMANDS,
     errors::COMMANDS,
+    events::COMMANDS,
     info::COMMANDS,
     otel::COMMANDS,
     stat::COMMANDS,
@@ -110,4 +112,6 @@ pub(crate) struct Subjects {
     /// The key that `set anon on` uses when it names none (`anonkey`). 0: no key is configured.
     pub anon_key: AtomicU32,
     pub dynamic_cookies: DynamicCookies,
+    /// The rings, in the order of the configuration.
+    pub rings: Vec<Arc<net::ring::Ring>>,
 }

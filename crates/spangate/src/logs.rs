@@ -7,9 +7,13 @@ use std::time::Duration;
 
 use config::model::{LogSink as LogTo, Proxy};
 use net::Addr;
-use net::logs::{DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, WriteTo, Writer};
+use net::logs::{
+    DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, RingSink, WriteTo, Writer,
+};
+use net::ring::Ring;
 use proxy::{RuntimeConfig, Shared};
 
+use crate::rings::Rings;
 use crate::status_lines;
 
 /// The severity of a message about a stop.
@@ -24,12 +28,16 @@ pub(crate) struct Logs {
     /// The reachability of the targets, by their numbers.
     reaches: Vec<Arc<Reach>>,
     dropped: Arc<Dropped>,
+    rings: Rings,
 }
 
 impl Logs {
-    /// `wake` is called when [`Logs::tell`] has something to report.
-    pub fn new(runtime_config: &Arc<RuntimeConfig>, wake: fn()) -> Self {
-        Logs {
+    /// Creates the rings too. `wake` is called when [`Logs::tell`] has something to report.
+    ///
+    /// # Errors
+    /// The thread of the rings' servers cannot be created.
+    pub fn new(runtime_config: &Arc<RuntimeConfig>, wake: fn()) -> std::io::Result<Self> {
+        Ok(Logs {
             runtime_config: Arc::clone(runtime_config),
             writers: HashMap::new(),
             reaches: runtime_config
@@ -38,7 +46,13 @@ impl Logs {
                 .map(|to| reach(to, wake))
                 .collect(),
             dropped: Arc::default(),
-        }
+            rings: Rings::start(runtime_config, wake)?,
+        })
+    }
+
+    /// The rings, in the order of the configuration.
+    pub fn rings(&self) -> &[Arc<Ring>] {
+        self.rings.buffers()
     }
 
     /// The messages that were lost.
@@ -52,6 +66,7 @@ impl Logs {
     /// A socket cannot be opened, or a writer thread cannot be started.
     pub fn open(&mut self) -> std::io::Result<Vec<LogSink>> {
         let (writers, dropped) = (&mut self.writers, &self.dropped);
+        let rings = self.rings.buffers();
         let mut written = |to: WriteTo, reach: &Arc<Reach>| {
             let writer = match writers.entry(to) {
                 Entry::Occupied(there) => Arc::clone(there.get()),
@@ -69,6 +84,7 @@ impl Logs {
             }
             LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr), reach),
             LogTo::Fd(fd) => written(WriteTo::Fd(*fd), reach),
+            LogTo::Ring(ring) => Ok(LogSink::Ring(RingSink::new(Arc::clone(&rings[*ring])))),
             // The servers of a log backend are targets of their own.
             LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
         };
@@ -90,6 +106,7 @@ impl Logs {
                 None => {}
             }
         }
+        self.rings.tell();
     }
 
     /// Reports that every proxy stops, on standard error and in the proxies' logs.
@@ -152,6 +169,7 @@ impl Logs {
                 )),
             }
         }
+        self.rings.close();
     }
 }
 
@@ -162,7 +180,7 @@ fn reach(to: &LogTo, wake: fn()) -> Arc<Reach> {
         LogTo::Udp(addr) => (addr.to_string(), Duration::ZERO),
         LogTo::Tcp(addr) => (format!("tcp@{addr}"), Duration::ZERO),
         LogTo::Fd(fd) => (format!("fd@{fd}"), Duration::ZERO),
-        LogTo::Backend(_) => (String::new(), Duration::ZERO),
+        LogTo::Ring(_) | LogTo::Backend(_) => (String::new(), Duration::ZERO),
     };
     Arc::new(Reach::new(name, quiet, wake))
 }

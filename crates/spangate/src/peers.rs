@@ -40,7 +40,7 @@ impl PeerSockets {
         let sections = config.peers.iter().enumerate();
         for (index, section) in sections.filter(|(_, section)| section.is_active()) {
             let Some(bind) = &section.bind else { continue };
-            let options = listen_options(bind);
+            let options = listen_options(bind, bind.backlog);
             match sockets.open(&bind.address, &options, 1) {
                 Ok(found) => opened.sections.push(SectionSockets {
                     section: index,

@@ -15,6 +15,7 @@ use crate::exports::Exports;
 use crate::frontends::Frontends;
 use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
+use crate::log_forward::{self, LogForwards};
 use crate::master::tell as tell_master;
 use crate::names::{self, Names};
 use crate::pages::{Pages, Served};
@@ -105,9 +106,11 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let before = master.as_ref().and_then(|master| master.before);
     let follows_another = before.is_some() || args.old.is_some() || args.old_socket.is_some();
     let (mut listening, mut sockets) = listen(args, config, nbthread, before)?;
+    let forwards = LogForwards::open(config, &mut sockets)?;
     let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER
         + listening.descriptors()
-        + listening.peers().descriptors(config);
+        + listening.peers().descriptors(config)
+        + forwards.descriptors();
     let server_conns_max = set_maxconn(config, descriptors, DESCRIPTORS_RESERVED + own);
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
     let pages = Pages::open(config, &mut sockets)?;
@@ -195,6 +198,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     workers.shared().set_event_sink(Arc::clone(&crier) as _);
     let names = start_names(&workers, &crier)
         .map_err(|error| format!("Cannot start the resolvers : {error}."))?;
+    let forwards = start_forwards(forwards, &mut workers, &runtime_config)?;
     let checks = start_checks(&workers, &crier, &ocsp).map_err(failed)?;
     let subjects = Arc::new(cli::Subjects {
         runtime_config: Arc::clone(&runtime_config),
@@ -209,6 +213,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         crier,
         anon_key: runtime_config.config.global.anon_key.into(),
         dynamic_cookies: cli::DynamicCookies::default(),
+        rings: workers.rings(),
     });
     let pages = pages.start(&subjects, sources)?;
     let doors = control
@@ -257,6 +262,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         doors: Some(doors),
         pages,
         peers,
+        forwards,
     };
     serving.wait(&signals);
     serving.end_checks();
@@ -264,8 +270,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         workers,
         collectors,
         peers,
+        forwards,
         ..
     } = serving;
+    if let Some(forwards) = forwards {
+        forwards.stop();
+    }
     workers.finish();
     if let Some(peers) = peers {
         peers.stop();
@@ -405,6 +415,8 @@ struct Serving {
     pages: Option<Served>,
     /// The running sections `peers`.
     peers: Option<Peers>,
+    /// The running receivers of logs.
+    forwards: Option<log_forward::Running>,
 }
 
 impl Serving {
@@ -489,6 +501,9 @@ impl Serving {
         });
         self.end_checks();
         self.collectors.stop_listening();
+        if let Some(forwards) = &self.forwards {
+            forwards.stop_listening();
+        }
         // The runtime interface and the dashboard continue until another process has their sockets.
         if self.exposed.is_given() {
             self.doors = None;
@@ -509,6 +524,23 @@ fn start_names(workers: &Workers, crier: &EventReporter) -> std::io::Result<Opti
     })?;
     let _ = crier.names.set(names.messages());
     Ok(Some(names))
+}
+
+/// Starts to relay logs, where the configuration has sections for that.
+fn start_forwards(
+    forwards: LogForwards,
+    workers: &mut Workers,
+    runtime_config: &Arc<RuntimeConfig>,
+) -> Result<Option<log_forward::Running>, String> {
+    let failed = |error: std::io::Error| format!("Cannot start to relay logs : {error}.");
+    forwards
+        .start(log_forward::Parts {
+            runtime_config: Arc::clone(runtime_config),
+            shared: workers.shared(),
+            sinks: workers.open_logs().map_err(failed)?,
+            dropped: workers.dropped_logs(),
+        })
+        .map_err(failed)
 }
 
 /// Starts the health checks of servers and the updates of certificate status.

@@ -165,22 +165,17 @@ fn options(proxy: &Proxy, bind: &Bind) -> ListenOptions {
         .or(bind.maxconn)
         .or(proxy.maxconn);
     ListenOptions {
-        backlog: backlog_of(backlog),
         keepalive: (proxy.options.clitcpka).then_some(proxy.options.client_keepalive),
-        ..listen_options(bind)
+        ..listen_options(bind, backlog)
     }
 }
 
-fn backlog_of(backlog: Option<u32>) -> i32 {
-    backlog.map_or(BACKLOG_DEFAULT, |backlog| {
-        i32::try_from(backlog).unwrap_or(i32::MAX)
-    })
-}
-
-/// The options of a listener that belongs to no frontend.
-pub(crate) fn listen_options(bind: &Bind) -> ListenOptions {
+/// The options of a bind line's sockets, without those of its proxy.
+pub(crate) fn listen_options(bind: &Bind, backlog: Option<u32>) -> ListenOptions {
     ListenOptions {
-        backlog: backlog_of(bind.backlog),
+        backlog: backlog.map_or(BACKLOG_DEFAULT, |backlog| {
+            i32::try_from(backlog).unwrap_or(i32::MAX)
+        }),
         v6only: if bind.v6only {
             Some(true)
         } else {
@@ -284,7 +279,7 @@ impl Workers {
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
             shared,
-            logs: Logs::new(runtime_config, ended),
+            logs: Logs::new(runtime_config, ended).map_err(plain("start the rings"))?,
         };
         for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
             let setup = Setup {
@@ -353,6 +348,11 @@ impl Workers {
     /// A socket cannot be opened, or a writer thread cannot be started.
     pub fn open_logs(&mut self) -> std::io::Result<Vec<net::logs::LogSink>> {
         self.logs.open()
+    }
+
+    /// The rings, in the order of the configuration.
+    pub fn rings(&self) -> Vec<Arc<net::ring::Ring>> {
+        self.logs.rings().to_vec()
     }
 
     /// The log messages that were lost.

@@ -56,9 +56,10 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
     let mut named: Vec<usize> = proxies
         .chain(&config.global.log)
         .chain(config.otel.iter().flat_map(|filter| &filter.log))
+        .chain(config.log_forwards.iter().flat_map(|forward| &forward.log))
         .filter_map(|target| match target.to {
             LogSink::Backend(backend) => Some(backend),
-            LogSink::Udp(_) | LogSink::Tcp(_) | LogSink::Fd(_) => None,
+            LogSink::Udp(_) | LogSink::Tcp(_) | LogSink::Fd(_) | LogSink::Ring(_) => None,
         })
         .collect();
     named.sort_unstable();

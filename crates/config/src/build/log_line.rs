@@ -2,7 +2,7 @@
 
 use super::address::{self, Names, Parsed, Ports};
 use super::line::{Cursor, Line, Parse};
-use super::{Shared, log_profile};
+use super::{Shared, log_profile, ring};
 use crate::model::{LogSample, LogSink, LogTarget, LogWire, ServerAddress};
 use net::Addr;
 use std::net::SocketAddr;
@@ -31,6 +31,12 @@ const WIRES: &[(&str, LogWire)] = &[
     ("iso", LogWire::Iso),
     ("raw", LogWire::Raw),
 ];
+
+/// The format with this name.
+pub fn wire(name: &str) -> Option<LogWire> {
+    let found = WIRES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, wire)| *wire)
+}
 
 /// Parses the words after `log`, other than `global`.
 pub fn target(line: &Line<'_>, shared: &Shared<'_>) -> Parse<LogTarget> {
@@ -69,10 +75,8 @@ pub fn target(line: &Line<'_>, shared: &Shared<'_>) -> Parse<LogTarget> {
             }
             "format" => {
                 let text = cursor.value("a format")?;
-                let found = WIRES.iter().find(|(name, _)| *name == text);
-                target.format = found
-                    .ok_or_else(|| cursor.fault(format!("log : unknown log format '{text}'.")))?
-                    .1;
+                let unknown = || cursor.fault(format!("log : unknown log format '{text}'."));
+                target.format = wire(text).ok_or_else(unknown)?;
             }
             "sample" => target.sample = Some(sample(&mut cursor)?),
             "profile" => {
@@ -125,8 +129,8 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
             cursor.fault(format!("log : uses unknown log backend '{name}'{hint}."))
         });
     }
-    if text.starts_with("ring@") {
-        return Err(cursor.fault(super::not_yet("log ring@")));
+    if let Some(name) = text.strip_prefix("ring@") {
+        return ring::resolve(cursor, name, shared).map(LogSink::Ring);
     }
     let parsed = datagram(
         &address::resolved(&cursor.line, cursor.at - 1, shared, "log")?,
@@ -171,10 +175,12 @@ pub fn server(text: &[u8], names: Names) -> Result<ServerAddress, String> {
 }
 
 /// Datagrams are the default of log targets.
-fn datagram(text: &[u8], names: Names) -> Result<Parsed, String> {
+pub fn datagram(text: &[u8], names: Names) -> Result<Parsed, String> {
     let at = memchr::memchr(b'@', text).unwrap_or_default();
     let family: &[u8] = match &text[..at] {
-        b"udp" | b"udp4" => b"ipv4",
+        // An address of either family.
+        b"udp" => b"tcp",
+        b"udp4" => b"ipv4",
         b"udp6" => b"ipv6",
         b"uxdg" => b"unix",
         _ => return address::parse(text, names),

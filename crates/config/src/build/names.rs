@@ -26,6 +26,11 @@ pub struct Names {
 }
 
 impl Names {
+    /// The place of the proxy with this name.
+    pub fn place_of(&self, name: &str) -> Option<&str> {
+        self.proxies.get(name).map(|known| known.place.as_str())
+    }
+
     /// The index of the backend or listen with this name.
     pub fn backend(&self, name: &str) -> Option<usize> {
         self.proxies

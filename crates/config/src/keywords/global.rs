@@ -134,7 +134,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("key-base", tls::base, "Directory of relative private key file names."),
     moot("limited-quic", "there is no QUIC here to limit", NONE, "QUIC with a TLS library that only half supports it."),
     yes("localpeer", peers::local_peer, "This process's name among its peers."),
-    partly("log", global::log, "`ring@`", "Where to send logs; `log global` in a proxy uses it."),
+    yes("log", global::log, "Where to send logs; `log global` in a proxy uses it."),
     yes("log-send-hostname", global::log_send_hostname, "Puts a host name in syslog headers."),
     yes("log-tag", global::log_tag, "The program's name in syslog headers."),
     not_yet("lua-load", "Loads a Lua file."),

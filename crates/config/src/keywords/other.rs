@@ -49,14 +49,14 @@ pub const SECTIONS: &[Known] = &[
     served("healthcheck", "A health check by name."),
     served("http-errors", "Error pages by name."),
     served("listen", "A frontend and a backend in one."),
-    k("log-forward", "A relay of logs."),
+    served("log-forward", "A relay of logs."),
     served("log-profile", "Log formats by step."),
     served("mailers", "Mail servers for alerts."),
     k("namespace_list", "Network namespaces."),
     served("peers", "Processes that share tables."),
     Keyword::gone("program", Places::NONE, "The 'program' section is not supported anymore since HAProxy 3.3."),
     served("resolvers", "Name servers that servers' names are resolved by while the process runs."),
-    k("ring", "A buffer of log messages."),
+    served("ring", "A buffer of log messages."),
     k("spoe-agent", "An agent of the stream processing offload engine."),
     k("spoe-group", "Messages to an agent."),
     k("spoe-message", "A message to an agent."),
@@ -165,15 +165,16 @@ const HTTP_ERRORS: &[Known] = &[
     served("errorloc303", "`errorloc` with status 303."),
 ];
 
+/// The keywords of sections `log-forward`.
 #[rustfmt::skip]
-const LOG_FORWARD: &[Known] = &[
-    k("backlog", "Length of the queue of connections to accept."),
-    k("bind", "TCP addresses to listen on."),
-    k("dgram-bind", "UDP addresses to listen on."),
-    k("log", "Where to send logs."),
-    k("maxconn", "Connections."),
-    k("option", "Options."),
-    k("timeout", "Timeouts."),
+pub const LOG_FORWARD: &[Known] = &[
+    served("backlog", "Length of the queue of connections to accept."),
+    Keyword::partly("bind", Places::NONE, (), "`accept-proxy`, `proto` and `maxconn`", "Addresses that receive streams."),
+    Keyword::partly("dgram-bind", Places::NONE, (), "options, and UNIX sockets", "Addresses that receive datagrams."),
+    Keyword::partly("log", Places::NONE, (), "`profile`", "Where to send logs."),
+    served("maxconn", "Most connections at a time; 10 by default."),
+    served("option", "`assume-rfc6587-ntf`, `dont-parse-log` and `host`."),
+    served("timeout", "`timeout client`: the longest silence of a connection."),
 ];
 
 #[rustfmt::skip]
@@ -217,15 +218,16 @@ pub const RESOLVERS: &[Known] = &[
     served("timeout", "Times between resolutions, and between queries without an answer."),
 ];
 
+/// The keywords of sections `ring`.
 #[rustfmt::skip]
-const RING: &[Known] = &[
+pub const RING: &[Known] = &[
     k("backing-file", "File that keeps the buffer."),
-    k("description", "Free text."),
-    k("format", "Format of the messages."),
-    k("maxlen", "Longest message."),
-    k("server", "A server to send the messages to."),
-    k("size", "Size of the buffer."),
-    k("timeout", "Timeouts."),
+    served("description", "Free text."),
+    served("format", "Format of the messages; `raw` by default."),
+    served("maxlen", "Longest message."),
+    Keyword::partly("server", Places::NONE, (), "options other than `log-proto` and those of TLS, `sni`, `alpn`, and UNIX sockets", "A server to send the messages to, over TCP or TLS."),
+    served("size", "Size of the buffer."),
+    served("timeout", "Timeouts of `connect` and `server`."),
 ];
 
 #[rustfmt::skip]

@@ -65,7 +65,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("id", FB, proxy::id, "The proxy's number in statistics."),
     K::yes("ignore-persist", B, persist::ignore, "Ignores persistence on a condition."),
     K::yes("load-server-state-from-file", DB, proxy::state_from, "Loads the state of servers at start."),
-    K::partly("log", DFB, logging::log, "`ring@`", "Where to send the proxy's logs."),
+    K::yes("log", DFB, logging::log, "Where to send the proxy's logs."),
     K::yes("log-format", DF, logging::log_format, "What a log line says.").elsewhere(IgnoredFormat),
     K::yes("log-format-sd", DF, logging::log_format_sd, "Structured data of RFC 5424 logs.").elsewhere(IgnoredFormat),
     K::yes("log-steps", DF, logging::log_steps, "The steps of a stream that are logged."),

@@ -36,6 +36,10 @@ pub struct Config {
     pub resolvers: Vec<super::Resolvers>,
     /// Sections `peers`.
     pub peers: Vec<super::Peers>,
+    /// Sections `log-forward`.
+    pub log_forwards: Vec<super::LogForward>,
+    /// Sections `ring`, after the ring that every process has.
+    pub rings: Vec<super::Ring>,
     /// Stick tables, in the order of HAProxy's listings.
     pub tables: Vec<std::sync::Arc<tables::Table>>,
     /// Sections `collector`.

@@ -44,6 +44,8 @@ pub enum LogSink {
     Tcp(SocketAddr),
     /// A descriptor.
     Fd(i32),
+    /// A ring: its index in [`super::Config::rings`].
+    Ring(usize),
     /// A server of a backend in `mode log`: its index in [`super::Config::proxies`].
     Backend(usize),
 }

@@ -374,7 +374,7 @@ const FRONTEND: &[Case] = &[
     ),
     (
         "log ring@r local0",
-        "keyword 'log ring@' is known but not implemented yet by this version.",
+        "log : uses unknown ring named 'r'.",
         "ring@r",
     ),
     (

@@ -88,12 +88,10 @@ fn missing_arguments_are_named() {
         (backend, "bind", "frontend x\n bind quic4@:443\n"),
         (backend, "bind", "frontend x\n bind vsock@1:443\n"),
         (backend, "filter", "frontend x\n filter spoe\n"),
-        (backend, "log", "frontend x\n log ring@r local0\n"),
         (backend, "mode", "frontend x\n mode haterm\n"),
         (backend, "mode", "backend x\n mode spop\n"),
         (backend, "mode", "listen x\n mode log\n"),
         (backend, "server", "backend x\n server s vsock@1:2\n"),
-        ("Section `global`", "log", "global\n log ring@r local0\n"),
         (
             server,
             "proto",

@@ -19,5 +19,6 @@ mod peers;
 mod persistence;
 mod resilience;
 mod resolvers;
+mod rings;
 mod statistics;
 mod tls;

@@ -188,6 +188,7 @@ impl Backends {
         let candidates = Candidates {
             id: &|index| view.servers.at(server(index)).id,
             weights: &backend.weights,
+            joined: &|index| shared.servers.joined(server(index)),
             may: &may,
             stays_out: &stays_out,
             load: &load,

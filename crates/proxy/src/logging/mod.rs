@@ -4,6 +4,7 @@
 //! each target, `wire` adds the header.
 
 mod event;
+mod relay;
 mod send;
 mod wire;
 
@@ -15,6 +16,7 @@ use crate::ids::ProxyId;
 use crate::shared::Count;
 use crate::stream::Stream;
 pub use event::{event, event_of_process};
+pub use relay::LogRelay;
 pub(crate) use send::Logging;
 use send::{Line, Text};
 

@@ -2,12 +2,13 @@
 //! chooses the server of a log backend.
 
 use config::model::{Balance as Configured, LogProfile, LogSink, LogTarget, Mode};
-use sample::{LogFormat, LogOrigin};
+use net::Now;
+use sample::{LogFormat, LogOrigin, Scope};
 
 use super::wire::{Dates, Header};
 use crate::backend::balance::{self, Balance, Beginning, Candidates};
 use crate::evaluation::{Ambient, Eval};
-use crate::ids::ProxyId;
+use crate::ids::{ProxyId, ServerId};
 use crate::runtime_config::RuntimeConfig;
 use crate::stream::Stream;
 
@@ -17,7 +18,7 @@ pub(super) const DEFAULT_TAG: &[u8] = b"haproxy";
 /// One worker's state of logging.
 #[derive(Debug)]
 pub(crate) struct Logging {
-    dates: Dates,
+    pub(super) dates: Dates,
     /// Boxed, because they are taken out for each line.
     buffers: Option<Box<Buffers>>,
     /// By target number: its position in the window of [`config::model::LogSample`].
@@ -39,9 +40,11 @@ struct Buffers {
     message: Vec<u8>,
 }
 
-/// A backend in `mode log`. Its servers have no state, because they are not checked.
+/// A backend in `mode log`.
 #[derive(Debug)]
 struct LogBackend {
+    /// The epoch of the data that is derived from its servers.
+    epoch: u32,
     balance: Box<dyn Balance>,
     usable: Vec<bool>,
     weights: Vec<u32>,
@@ -65,35 +68,54 @@ pub(super) enum Text<'a> {
     Failed(&'a str),
 }
 
+/// Work with a scope in which bytes are those of a request.
+type WithBytes<'a> = dyn Fn(&[u8], &mut dyn FnMut(&Scope<'_>)) + 'a;
+
+/// The place of a message, from where the server of a log backend is chosen.
+pub(super) struct Site<'a> {
+    pub runtime_config: &'a RuntimeConfig,
+    pub ambient: &'a Ambient,
+    pub now: Now,
+    /// Evaluates with these bytes as the request's.
+    pub with_bytes: &'a WithBytes<'a>,
+}
+
+impl LogBackend {
+    fn new(runtime_config: &RuntimeConfig, ambient: &Ambient, id: ProxyId) -> LogBackend {
+        let proxy = runtime_config.proxy(id);
+        let servers = &ambient.shared.servers;
+        let epoch = servers.epoch(id);
+        let usable = servers.usable(id);
+        let weights: Vec<u32> = servers
+            .of(id)
+            .map(|server| servers.weight(server))
+            .collect();
+        let worker = ambient.worker.0 as usize;
+        LogBackend {
+            epoch,
+            balance: balance::new(&Beginning {
+                proxy,
+                weights: &weights,
+                weight_units: 1,
+                usable: &usable,
+                ring_key: &|place| {
+                    let server = &proxy.servers[place];
+                    balance::ring_key(server, &server.address)
+                },
+                worker,
+            }),
+            usable,
+            weights,
+        }
+    }
+}
+
 impl Logging {
     pub fn new(runtime_config: &RuntimeConfig, ambient: &Ambient) -> Logging {
         let backend = |place: usize| {
             let id = ProxyId::at(place);
-            let proxy = runtime_config.proxy(id);
-            (proxy.mode == Mode::Log).then(|| {
-                let servers = &ambient.shared.servers;
-                let usable = servers.usable(id);
-                let weights: Vec<u32> = servers
-                    .of(id)
-                    .map(|server| servers.weight(server))
-                    .collect();
-                let worker = ambient.worker.0 as usize;
-                LogBackend {
-                    balance: balance::new(&Beginning {
-                        proxy,
-                        weights: &weights,
-                        weight_units: 1,
-                        usable: &usable,
-                        ring_key: &|place| {
-                            let server = &proxy.servers[place];
-                            balance::ring_key(server, &server.address)
-                        },
-                        worker,
-                    }),
-                    usable,
-                    weights,
-                }
-            })
+            let is_log = runtime_config.proxy(id).mode == Mode::Log;
+            is_log.then(|| LogBackend::new(runtime_config, ambient, id))
         };
         Logging {
             dates: Dates::default(),
@@ -162,7 +184,7 @@ impl Logging {
                     &buffers.sd
                 }
             };
-            let Some(sink) = self.sink(eval, target, place.sink, text) else {
+            let Some(sink) = self.sink_in(eval, target, place.sink, text) else {
                 continue;
             };
             let tag = profile.and_then(|profile| profile.tag.as_deref());
@@ -213,7 +235,7 @@ impl Logging {
             if severity > target.level_max || !self.samples(target, place.number) {
                 continue;
             }
-            let Some(sink) = self.sink(eval, target, place.sink, text) else {
+            let Some(sink) = self.sink_in(eval, target, place.sink, text) else {
                 continue;
             };
             let profile = target
@@ -238,10 +260,27 @@ impl Logging {
         self.buffers = Some(buffers);
     }
 
-    /// The sink for a target's message; none if a log backend has no server for it.
-    fn sink(
+    /// [`Logging::sink`] for a message about traffic.
+    fn sink_in(
         &mut self,
         eval: &Eval<'_>,
+        target: &LogTarget,
+        first: usize,
+        text: &[u8],
+    ) -> Option<usize> {
+        let site = Site {
+            runtime_config: eval.runtime_config,
+            ambient: eval.ambient,
+            now: eval.now,
+            with_bytes: &|bytes, work| eval.with_bytes(bytes, |scope| work(scope)),
+        };
+        self.sink(&site, target, first, text)
+    }
+
+    /// The sink for a target's message; none if a log backend has no server for it.
+    pub(super) fn sink(
+        &mut self,
+        site: &Site<'_>,
         target: &LogTarget,
         first: usize,
         text: &[u8],
@@ -250,36 +289,51 @@ impl Logging {
             return Some(first);
         };
         let id = ProxyId::at(backend);
-        let proxy = eval.runtime_config.proxy(id);
+        let Site {
+            runtime_config,
+            ambient,
+            ..
+        } = *site;
+        let proxy = runtime_config.proxy(id);
         let key = match &proxy.balance {
             // The hash is computed by converters from the message.
-            Configured::LogHash(key) => Some(eval.with_bytes(text, |scope| {
-                key.with_binary(scope, |bytes| balance::hash(bytes, proxy.hash_type))
-            })?),
+            Configured::LogHash(key) => {
+                let mut hash = None;
+                (site.with_bytes)(text, &mut |scope| {
+                    hash = key.with_binary(scope, |bytes| balance::hash(bytes, proxy.hash_type));
+                });
+                Some(hash?)
+            }
             _ => None,
         };
+        let state = self.backends[backend].as_mut()?;
+        if state.epoch != ambient.shared.servers.epoch(id) {
+            *state = LogBackend::new(runtime_config, ambient, id);
+        }
         let LogBackend {
             balance,
             usable,
             weights,
-        } = self.backends[backend].as_mut()?;
+            ..
+        } = state;
         let candidates = Candidates {
             id: &|server| proxy.servers[server].id,
             weights,
+            joined: &|server| ambient.shared.servers.joined(ServerId::at(id, server)),
             may: &|server| usable[server],
             stays_out: &|server| !usable[server],
             load: &|_| 0,
             is_full: &|_| false,
-            now_ns: eval.now.mono_ns,
-            turn: eval.ambient.shared.servers.turn(id),
-            releases: eval.ambient.shared.servers.releases(id),
+            now_ns: site.now.mono_ns,
+            turn: ambient.shared.servers.turn(id),
+            releases: ambient.shared.servers.releases(id),
         };
-        let server = balance.pick(&candidates, key, &mut || eval.ambient.random())?;
+        let server = balance.pick(&candidates, key, &mut || ambient.random())?;
         Some(first + server)
     }
 
     /// Counts the current line of a target with a sample. Whether the line is in the sample.
-    fn samples(&mut self, target: &LogTarget, number: usize) -> bool {
+    pub(super) fn samples(&mut self, target: &LogTarget, number: usize) -> bool {
         let Some(sample) = &target.sample else {
             return true;
         };
@@ -326,7 +380,7 @@ fn write_anew(eval: &Eval<'_>, stream: Option<&Stream>, format: &LogFormat, out:
 }
 
 /// Removes a line feed or a NUL at the end of a rendered format; the wire format adds its own.
-fn trimmed(text: &[u8]) -> &[u8] {
+pub(super) fn trimmed(text: &[u8]) -> &[u8] {
     let end = text
         .iter()
         .rposition(|byte| !matches!(byte, b'\n' | 0))

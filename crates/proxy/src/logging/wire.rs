@@ -166,7 +166,7 @@ impl Dates {
     }
 
     /// `2026-11-20T13:01:02.345678+00:00`
-    fn precise(&self, now: Now, line: &mut Vec<u8>) {
+    pub fn precise(&self, now: Now, line: &mut Vec<u8>) {
         let (moment, zone) = self.iso.split_at(MOMENT_BYTES.min(self.iso.len()));
         line.extend_from_slice(moment);
         line.push(b'.');
@@ -174,7 +174,33 @@ impl Dates {
         line.extend_from_slice(zone);
     }
 
-    fn refresh(&mut self, runtime_config: &RuntimeConfig, now: Now) {
+    /// The local time as in RFC 3164, as of the last refresh.
+    pub fn bsd(&self) -> &[u8] {
+        &self.bsd
+    }
+
+    /// The local year, as of the last refresh.
+    pub fn year(&self) -> u64 {
+        number(self.iso.get(..4))
+    }
+
+    /// The local month from 0, as of the last refresh.
+    pub fn month(&self) -> usize {
+        (number(self.iso.get(5..7)) as usize).saturating_sub(1)
+    }
+
+    /// A time that does not change.
+    #[cfg(test)]
+    pub fn fixed(bsd: &[u8], iso: &[u8]) -> Dates {
+        Dates {
+            bsd: bsd.to_vec(),
+            iso: iso.to_vec(),
+            ..Dates::default()
+        }
+    }
+
+    /// Renders the texts of the current second.
+    pub fn refresh(&mut self, runtime_config: &RuntimeConfig, now: Now) {
         let second = now.wall_ns / 1_000_000_000;
         if second == self.second && !self.bsd.is_empty() {
             return;
@@ -186,4 +212,10 @@ impl Dates {
         local_time.write(&mut self.bsd, second as i64, BSD);
         local_time.write(&mut self.iso, second as i64, ISO);
     }
+}
+
+/// The number that digits are; 0 without digits.
+fn number(digits: Option<&[u8]>) -> u64 {
+    let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+    digits.and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }

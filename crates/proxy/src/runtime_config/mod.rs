@@ -34,8 +34,8 @@ use proc_vars::ProcVars;
 pub(crate) use skips::{Skips, adds_forwarding_headers};
 pub(crate) use timeouts::{TimeoutsMs, deadline};
 pub use tls::{
-    CertificateView, Draft, EditError, FileNames as TlsFileNames, ListView, NameView, OcspSubject,
-    Status as TlsStatus, Tls, TlsFinding, TrustView, certificate_name,
+    CertificateView, Draft, EditError, FileNames as TlsFileNames, ListView, LogBind, NameView,
+    OcspSubject, Status as TlsStatus, Tls, TlsFinding, TrustView, certificate_name,
 };
 
 /// The number of a log sink in the configuration, for [`net::Driver::log`].
@@ -63,6 +63,8 @@ pub struct RuntimeConfig {
     log_places: LogPlaces,
     /// By filter, in the order of [`Config::otel`]: its log targets.
     pub(crate) filter_log_places: LogPlaces,
+    /// By section `log-forward`: its log targets.
+    forward_log_places: LogPlaces,
     /// The targets of `global`, for messages about no proxy; empty where there are no such
     /// messages.
     global_log_places: Vec<LogPlace>,
@@ -154,6 +156,7 @@ impl RuntimeConfig {
             places: log_places,
             of_filters: filter_log_places,
             of_global: global_log_places,
+            of_forwards: forward_log_places,
         } = log_sinks(&config);
         let proxies = || config.proxies.iter();
         let sniffs_http = |place: usize| {
@@ -198,6 +201,7 @@ impl RuntimeConfig {
             log_places,
             filter_log_places,
             global_log_places,
+            forward_log_places,
             tls,
             session_prefix: sample::Compiler::new()
                 .log_format("%ci:%cp [%t] %f", sample::Place::LOG)
@@ -321,6 +325,11 @@ impl RuntimeConfig {
         &self.log_plans[proxy.place()]
     }
 
+    /// The sinks of the log targets of a section `log-forward`.
+    pub(crate) fn forward_log_places(&self, section: usize) -> &[LogPlace] {
+        &self.forward_log_places[section]
+    }
+
     /// The log targets of `global`.
     pub(crate) fn global_log_places(&self) -> &[LogPlace] {
         &self.global_log_places
@@ -375,6 +384,8 @@ struct LogSinks {
     /// By filter.
     of_filters: LogPlaces,
     of_global: Vec<LogPlace>,
+    /// By section `log-forward`.
+    of_forwards: LogPlaces,
 }
 
 fn log_sinks(config: &Config) -> LogSinks {
@@ -396,7 +407,7 @@ fn log_sinks(config: &Config) -> LogSinks {
         number += 1;
         let sink = match &target.to {
             LogSink::Backend(backend) => first_servers[*backend],
-            sink => {
+            sink @ (LogSink::Udp(_) | LogSink::Tcp(_) | LogSink::Fd(_) | LogSink::Ring(_)) => {
                 sinks.push(sink.clone());
                 sinks.len() - 1
             }
@@ -416,12 +427,18 @@ fn log_sinks(config: &Config) -> LogSinks {
         .iter()
         .map(|filter| filter.log.iter().map(&mut place).collect())
         .collect();
+    let of_forwards = config
+        .log_forwards
+        .iter()
+        .map(|forward| forward.log.iter().map(&mut place).collect())
+        .collect();
     let of_global = config.global.log.iter().map(&mut place).collect();
     LogSinks {
         sinks,
         places,
         of_filters,
         of_global,
+        of_forwards,
     }
 }
 

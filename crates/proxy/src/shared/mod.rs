@@ -91,6 +91,8 @@ pub struct Shared {
     tls_connections: Arc<TlsConnections>,
     /// The number of lost log messages; none if no log writer is set.
     dropped_logs: OnceLock<Arc<net::logs::Dropped>>,
+    /// Messages that sections `log-forward` have received.
+    received_logs: AtomicU64,
     /// A soft stop has begun.
     is_stopping: AtomicBool,
     /// The number of contained panics.
@@ -140,6 +142,7 @@ impl Shared {
             server_conns: room::Room::new(server_conns_max),
             tls_connections: TlsConnections::new(config.global.tls.maxsslconn),
             dropped_logs: OnceLock::new(),
+            received_logs: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
             panics: AtomicU64::new(0),
         };
@@ -244,6 +247,16 @@ impl Shared {
     pub(crate) fn dropped_logs(&self) -> u32 {
         let dropped = self.dropped_logs.get();
         dropped.map_or(0, |dropped| dropped.count() as u32)
+    }
+
+    /// Counts a message that a section `log-forward` has received.
+    pub(crate) fn count_received_log(&self) {
+        self.received_logs.fetch_add(1, Relaxed);
+    }
+
+    /// The number of messages that sections `log-forward` have received.
+    pub(crate) fn received_logs(&self) -> u64 {
+        self.received_logs.load(Relaxed)
     }
 
     // ---- client connections

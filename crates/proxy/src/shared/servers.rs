@@ -10,7 +10,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use config::model::{Config, Mode, Observe, Proxy, Server};
+use config::model::{Balance, Config, Mode, Observe, Proxy, Server};
 
 use super::grow::Grow;
 use super::health::{Checker, OpState, Seen, WHOLE};
@@ -61,6 +61,9 @@ struct ServerState {
     /// [`MAINTENANCE`], [`DRAIN`], [`DOWN`], [`EJECTED`], [`PROBED`].
     flags: AtomicU32,
     weight: AtomicU32,
+    /// Its place in the order in which the servers of its backend became available; 0 while it is
+    /// not. Kept for `balance sticky`.
+    joined: AtomicU32,
     /// The effective part of its weight, in units of 1/[`WHOLE`] (`slowstart`).
     share: AtomicU32,
     initial_weight: AtomicU32,
@@ -137,6 +140,16 @@ impl ServerState {
         is_zero(&self.held) && is_zero(&self.waiting)
     }
 
+    /// Gives it a place at the end of the order when it has become available.
+    fn join(&self, last: &AtomicU32) {
+        if !self.takes_new() {
+            self.joined.store(0, Ordering::Relaxed);
+        } else if self.joined.load(Ordering::Relaxed) == 0 {
+            let place = last.fetch_add(1, Ordering::Relaxed) + 1;
+            self.joined.store(place, Ordering::Relaxed);
+        }
+    }
+
     fn takes_new(&self) -> bool {
         self.flags.load(Ordering::Relaxed) == 0 && self.weight.load(Ordering::Relaxed) > 0
     }
@@ -167,6 +180,8 @@ struct BackendState {
     full: u32,
     /// The algorithm uses the load.
     by_load: bool,
+    /// The last place in the order in which servers became available, where the algorithm needs it.
+    last_joined: Option<AtomicU32>,
     turn: Turn,
     releases: Releases,
 }
@@ -225,7 +240,14 @@ impl Servers {
     /// Increments the epoch of a backend: the data that workers derived from its servers is
     /// outdated.
     pub fn touch(&self, backend: ProxyId) {
-        self.backend(backend).epoch.fetch_add(1, Ordering::AcqRel);
+        let state = self.backend(backend);
+        state.order();
+        state.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// The place of a server in the order in which the servers of its backend became available.
+    pub fn joined(&self, server: ServerId) -> u32 {
+        self.server(server).joined.load(Ordering::Relaxed)
     }
 
     /// The epoch of a backend, which grows with each change of one of its servers.
@@ -523,7 +545,7 @@ fn is_observed(line: &Server) -> bool {
 
 impl BackendState {
     fn new(proxy: &Proxy, full: u32) -> BackendState {
-        BackendState {
+        let state = BackendState {
             epoch: AtomicU32::new(0),
             layer: match proxy.mode {
                 Mode::Http => Observe::Layer7,
@@ -541,8 +563,20 @@ impl BackendState {
             allbackups: proxy.options.allbackups,
             full,
             by_load: proxy.hash_balance_factor > 0 || proxy.balance.facts().uses_load,
+            last_joined: matches!(proxy.balance, Balance::Sticky).then(AtomicU32::default),
             turn: Turn::default(),
             releases: Releases::default(),
+        };
+        state.order();
+        state
+    }
+
+    /// Updates the order in which servers became available.
+    fn order(&self) {
+        if let Some(last) = &self.last_joined {
+            for place in 0..self.places.load(Ordering::Acquire) {
+                self.servers.at(place).join(last);
+            }
         }
     }
 }

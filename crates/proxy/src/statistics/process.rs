@@ -62,7 +62,7 @@ impl View<'_> {
         for fact in ABSENT {
             facts.set(fact, 0_u32);
         }
-        facts.set(Fact::CumRecvLogs, 0_u64);
+        facts.set(Fact::CumRecvLogs, shared.received_logs());
         let listeners = self.runtime_config.listener_count() as u32;
         facts.set(Fact::Listeners, listeners);
         facts.set(Fact::Jobs, shared.clients() + listeners);

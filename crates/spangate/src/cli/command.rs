@@ -7,6 +7,7 @@ use std::time::Duration;
 use config::anonymise::Anonymiser;
 use config::model::Bind;
 
+use super::events::Messages;
 use super::session::Session;
 use super::{FAMILIES, Subjects, known};
 
@@ -144,6 +145,10 @@ pub(super) trait Client {
     /// client has gone.
     fn leaves_within(&self, wait: Duration) -> bool;
 
+    /// Waits for `wait`, or until the client sends anything or closes its sending direction. Returns
+    /// whether it did.
+    fn interrupts_within(&self, wait: Duration) -> bool;
+
     /// The connection on which this process may send its listening sockets (`expose-fd listeners`).
     fn takes_listeners(&self) -> Option<&UnixStream>;
 }
@@ -158,6 +163,8 @@ pub(super) enum Reply {
     Dump(String),
     /// Output for programs in parts. Each part is made after the previous one was sent.
     Parts(Box<dyn Iterator<Item = Vec<u8>>>),
+    /// The messages of a ring, as they come, until the client sends anything or leaves.
+    Follow(Messages),
     Said(String),
     Noted(String),
     Warned(String),
@@ -278,7 +285,7 @@ pub(crate) fn carry_out(subjects: &Arc<Subjects>, words: &[&str]) -> Result<Stri
         client: &Nobody,
     });
     match reply {
-        Reply::Done | Reply::End | Reply::Parts(_) => Ok(String::new()),
+        Reply::Done | Reply::End | Reply::Parts(_) | Reply::Follow(_) => Ok(String::new()),
         Reply::Dump(text) | Reply::Said(text) | Reply::Noted(text) | Reply::Warned(text) => {
             Ok(trimmed(text))
         }
@@ -294,6 +301,10 @@ struct Nobody;
 impl Client for Nobody {
     fn leaves_within(&self, _: Duration) -> bool {
         false
+    }
+
+    fn interrupts_within(&self, _: Duration) -> bool {
+        true
     }
 
     fn takes_listeners(&self) -> Option<&UnixStream> {

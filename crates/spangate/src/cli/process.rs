@@ -16,7 +16,6 @@ pub(super) const COMMANDS: &[Command] = &[
     command("show activity", "", Level::Operator, "show activity counters of the process", activity),
     command("show cli sockets", "", Level::User, "show the sockets of the runtime interface", sockets),
     command("show dev", "", Level::User, "show information for a bug report", dev),
-    command("show events", "[<sink>] [-w] [-n] [-0]", Level::Operator, "show the event sinks (there are none)", events),
     command("show fd", "[num]", Level::Operator, "show open descriptors", descriptors),
     command("show libs", "", Level::Operator, "show the files that the program is loaded from", libs),
     command("show pools", "", Level::Operator, "show the memory of the process", pools),
@@ -139,13 +138,6 @@ fn dev(asked: &Asked<'_>) -> Reply {
         asked.subjects.runtime_config.process.descriptors,
     );
     Reply::Dump(out)
-}
-
-fn events(asked: &Asked<'_>) -> Reply {
-    match asked.rest {
-        [] => Reply::Dump("Supported events sinks are listed below.\n".to_owned()),
-        _ => Reply::Refused("No such event sink\n".to_owned()),
-    }
 }
 
 fn resolvers(asked: &Asked<'_>) -> Reply {

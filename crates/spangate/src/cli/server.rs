@@ -410,13 +410,13 @@ impl AsRawFd for Connection {
     }
 }
 
-impl Client for Connection {
-    fn leaves_within(&self, wait: Duration) -> bool {
+impl Connection {
+    /// Waits for an event of the connection. The kernel always reports an error, and that both
+    /// directions are closed.
+    fn waits_for(&self, events: PollFlags, wait: Duration) -> bool {
         let fd = either!(self, stream => stream.as_fd());
         let deadline_ns = net::sys::monotonic_ns().saturating_add(wait.as_nanos() as u64);
-        // The kernel always reports an error, and that both directions are closed. A client that
-        // closed only its sending direction still reads.
-        let mut waits = [PollFd::from_borrowed_fd(fd, PollFlags::empty())];
+        let mut waits = [PollFd::from_borrowed_fd(fd, events)];
         loop {
             let left_ns = deadline_ns.saturating_sub(net::sys::monotonic_ns());
             let left = Timespec {
@@ -429,6 +429,17 @@ impl Client for Connection {
                 Ok(_) | Err(_) => return true,
             }
         }
+    }
+}
+
+impl Client for Connection {
+    fn leaves_within(&self, wait: Duration) -> bool {
+        // A client that closed only its sending direction still reads.
+        self.waits_for(PollFlags::empty(), wait)
+    }
+
+    fn interrupts_within(&self, wait: Duration) -> bool {
+        self.waits_for(PollFlags::IN, wait)
     }
 
     fn takes_listeners(&self) -> Option<&UnixStream> {

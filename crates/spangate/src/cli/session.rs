@@ -7,11 +7,14 @@ use std::time::Duration;
 use config::anonymise::Anonymiser;
 
 use super::command::{Asked, Client, Level, Meaning, Mode, Reply, Run, Severity, denied, find};
+use super::events::Messages;
 use super::request::{Input, Limits, Request, WORDS_MAX, words};
 use super::{Subjects, help};
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 4 << 10;
+/// How often a command that waits for messages looks for them.
+const FOLLOW_PAUSE: Duration = Duration::from_millis(50);
 /// Bytes of a reply that are collected before they are sent.
 const PART_BYTES: usize = 16 << 10;
 
@@ -213,8 +216,12 @@ impl Session {
         }
     }
 
-    fn send(&self, stream: &mut impl Write, reply: Reply, end: &[u8]) -> io::Result<()> {
+    fn send(&self, stream: &mut (impl Write + Client), reply: Reply, end: &[u8]) -> io::Result<()> {
         let mut bytes = match reply {
+            Reply::Follow(messages) => {
+                follow(stream, messages)?;
+                Vec::new()
+            }
             Reply::Done | Reply::End => Vec::new(),
             Reply::Dump(text) => text.into_bytes(),
             Reply::Said(text) => self.severity.apply('6', "info", &text).into_bytes(),
@@ -236,6 +243,19 @@ impl Session {
         bytes.extend_from_slice(end);
         stream.write_all(&bytes)?;
         stream.flush()
+    }
+}
+
+/// Sends the messages of a ring as they come, until the client sends anything or leaves.
+fn follow(stream: &mut (impl Write + Client), mut messages: Messages) -> io::Result<()> {
+    loop {
+        while let Some(part) = messages.take() {
+            stream.write_all(&part)?;
+        }
+        stream.flush()?;
+        if stream.interrupts_within(FOLLOW_PAUSE) {
+            return Ok(());
+        }
     }
 }
 

@@ -43,6 +43,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         frontends: Arc::default(),
         anon_key: Default::default(),
         dynamic_cookies: Default::default(),
+        rings: Vec::new(),
     })
 }
 
@@ -93,6 +94,10 @@ impl Talk for Scripted<'_> {
 impl Client for Scripted<'_> {
     fn leaves_within(&self, _: Duration) -> bool {
         false
+    }
+
+    fn interrupts_within(&self, _: Duration) -> bool {
+        true
     }
 
     fn takes_listeners(&self) -> Option<&UnixStream> {

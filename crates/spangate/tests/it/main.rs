@@ -33,6 +33,7 @@ mod peers;
 mod proxy_command;
 mod resilience;
 mod resolvers;
+mod rings;
 mod runtime;
 mod service_manager;
 mod serving;

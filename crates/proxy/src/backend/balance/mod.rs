@@ -29,6 +29,8 @@ pub(crate) struct Candidates<'a> {
     pub id: &'a dyn Fn(usize) -> u32,
     /// By server.
     pub weights: &'a [u32],
+    /// The place of a server in the order in which they became available (`balance sticky`).
+    pub joined: &'a dyn Fn(usize) -> u32,
     /// Whether a server may be chosen.
     pub may: &'a dyn Fn(usize) -> bool,
     /// Whether a server cannot be chosen before it releases a slot or the state of the servers
@@ -100,7 +102,7 @@ pub(crate) fn new(beginning: &Beginning<'_>) -> Box<dyn Balance> {
         Configured::LeastLatency => Box::new(latency::LeastLatency::new(weights.len(), worker)),
         Configured::First => Box::new(first::First),
         Configured::Random { draws } => Box::new(random::Random::new(*draws, beginning)),
-        Configured::Sticky => Box::new(sticky::Sticky::default()),
+        Configured::Sticky => Box::new(sticky::Sticky),
         Configured::Source
         | Configured::Uri { .. }
         | Configured::UrlParam { .. }

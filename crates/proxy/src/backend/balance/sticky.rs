@@ -1,10 +1,11 @@
-//! `balance sticky`: the same server as long as it is available, then the next one.
+//! `balance sticky`: the same server as long as it is available, then the one that has been available
+//! for the longest time.
 
 use super::{Balance, Candidates};
 
-/// The current server.
-#[derive(Debug, Default)]
-pub(crate) struct Sticky(usize);
+/// See the module. All workers choose the same server, because the order is shared.
+#[derive(Debug)]
+pub(crate) struct Sticky;
 
 impl Balance for Sticky {
     fn pick(
@@ -13,11 +14,8 @@ impl Balance for Sticky {
         _: Option<u32>,
         _: &mut dyn FnMut() -> u64,
     ) -> Option<usize> {
-        let count = candidates.weights.len();
-        let from = self.0;
-        self.0 = (from..from + count)
-            .map(|server| server % count)
-            .find(|server| (candidates.may)(*server))?;
-        Some(self.0)
+        let servers = 0..candidates.weights.len();
+        let usable = servers.filter(|server| (candidates.may)(*server));
+        usable.min_by_key(|server| (candidates.joined)(*server))
     }
 }

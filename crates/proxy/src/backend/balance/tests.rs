@@ -92,6 +92,7 @@ impl Play {
             &Candidates {
                 id: &|server| server as u32,
                 weights: &self.weights,
+                joined: &|server| server as u32,
                 may: &may,
                 stays_out: &|server| !self.usable[server] || is_full(server),
                 load: &load,

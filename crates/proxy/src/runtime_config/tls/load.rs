@@ -60,6 +60,11 @@ pub(super) struct Loader {
     since_epoch: Duration,
 }
 
+/// The name of a server in messages.
+fn title(proxy: &Proxy, server: &impl std::fmt::Display) -> String {
+    format!("'server {server}' of '{}'", proxy.name)
+}
+
 impl Loader {
     /// Reads the files that a configuration names, `since_epoch` after the UNIX epoch.
     pub fn load(config: &Config, since_epoch: Duration) -> Loader {
@@ -75,24 +80,48 @@ impl Loader {
         loader.chains();
         for proxy in &config.proxies {
             let binds = proxy.binds.iter();
-            let binds = binds.map(|bind| loader.bind(proxy, bind)).collect();
+            let is_http = proxy.mode == Mode::Http;
+            let binds = binds.map(|bind| loader.bind(&proxy.name.to_string(), is_http, bind));
+            let binds = binds.collect();
             loader.files.binds.push(binds);
             let servers = proxy.servers.iter().map(|server| {
                 let words = server.options.tls_words.as_deref()?;
                 let words = Some(words).filter(|words| words.ssl || words.may_turn_on)?;
-                Some(loader.server(proxy, words, &server.name.to_string()))
+                Some(loader.server(title(proxy, &server.name), words))
             });
             let servers = servers.collect();
             loader.files.servers.push(servers);
             for server in &proxy.servers {
                 if let Some(words) = super::checks::alone(proxy, server) {
                     // This loads their files; the connector is built when a check needs it.
-                    loader.server(proxy, words, &server.name);
+                    loader.server(title(proxy, &server.name), words);
                 }
             }
         }
+        loader.logs(config);
         loader.token_certificates();
         loader
+    }
+
+    /// Loads the files of rings and of sections `log-forward`, whose places follow the proxies'.
+    fn logs(&mut self, config: &Config) {
+        for ring in &config.rings {
+            let servers = ring.servers.iter().map(|server| {
+                let title = format!("'server {}' of ring '{}'", server.name, ring.name);
+                Some(self.server(title, server.tls.as_deref()?))
+            });
+            let servers = servers.collect();
+            self.files.servers.push(servers);
+            self.files.binds.push(Vec::new());
+        }
+        for forward in &config.log_forwards {
+            let binds = forward.binds.iter();
+            let binds = binds
+                .map(|bind| self.bind(&forward.name, false, bind))
+                .collect();
+            self.files.binds.push(binds);
+            self.files.servers.push(Vec::new());
+        }
     }
 
     /// Loads the certificates that verify tokens: those of sections `crt-store`, and those that
@@ -131,7 +160,7 @@ impl Loader {
         }
     }
 
-    fn bind(&mut self, proxy: &Proxy, bind: &Bind) -> Option<BindRecipe> {
+    fn bind(&mut self, frontend: &str, is_http: bool, bind: &Bind) -> Option<BindRecipe> {
         let words = bind.tls.as_deref()?;
         for source in &words.certificates {
             self.certificate(source);
@@ -153,14 +182,13 @@ impl Loader {
         }
         Some(BindRecipe {
             words: words.clone(),
-            is_http: proxy.mode == Mode::Http,
-            frontend: proxy.name.to_string(),
+            is_http,
+            frontend: frontend.to_owned(),
             origin: bind.origin.clone(),
         })
     }
 
-    fn server(&mut self, proxy: &Proxy, words: &ServerTls, name: &str) -> ServerRecipe {
-        let title = format!("'server {name}' of '{}'", proxy.name);
+    fn server(&mut self, title: String, words: &ServerTls) -> ServerRecipe {
         if let Some(source) = &words.certificate {
             self.certificate(source);
         }

@@ -20,7 +20,9 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use config::model::{Config, ServerTls};
-use tls::{Connector, SessionCache};
+use sample::sniff::client_hello::kind;
+use sample::sniff::{Sniffed, client_hello};
+use tls::{Buffer, Connector, Failure, Progress, Session, SessionCache};
 
 use crate::ids::{BindId, ServerId};
 pub(crate) use acceptors::BindAcceptors;
@@ -41,13 +43,27 @@ pub struct TlsFinding {
     pub text: String,
 }
 
+/// A bind line of a section `log-forward`.
+#[derive(Clone, Copy, Debug)]
+pub struct LogBind {
+    /// The index of the section.
+    pub forward: usize,
+    /// The index of the line in its section.
+    pub bind: usize,
+}
+
 /// The TLS state of a configuration.
 #[derive(Debug, Default)]
 pub struct Tls {
-    /// By proxy and bind line; none for plain lines.
+    /// By proxy and bind line; none for plain lines. After the proxies come the rings, which have
+    /// none, then the sections `log-forward`.
     binds: Vec<Vec<Option<ArcSwap<BindAcceptors>>>>,
-    /// By proxy: its servers. None for plain servers.
+    /// By proxy: its servers. None for plain servers. After the proxies come the rings.
     servers: Vec<ArcSwap<Vec<Option<Arc<Connector>>>>>,
+    /// The number of proxies, which is the place of the first ring.
+    first_ring: usize,
+    /// The place of the first section `log-forward`.
+    first_forward: usize,
     files: Mutex<Files>,
 }
 
@@ -63,7 +79,12 @@ impl Tls {
         } = Loader::load(config, since_epoch);
         // Missing files have been reported.
         let is_whole = !findings.0.iter().any(|finding| finding.is_fatal);
-        let mut tls = Tls::default();
+        let first_ring = config.proxies.len();
+        let mut tls = Tls {
+            first_ring,
+            first_forward: first_ring + config.rings.len(),
+            ..Tls::default()
+        };
         for (binds, servers) in files.binds.iter().zip(&files.servers) {
             let mut of_binds = Vec::new();
             for recipe in binds {
@@ -110,6 +131,53 @@ impl Tls {
     pub(crate) fn server(&self, server: ServerId) -> Option<Arc<Connector>> {
         let backend = self.servers.get(server.backend.place())?;
         backend.load().get(server.place())?.clone()
+    }
+
+    /// The connector of a server of a ring, by their indexes; none for a plain server.
+    #[must_use]
+    pub fn ring_server(&self, ring: usize, server: usize) -> Option<Arc<Connector>> {
+        let ring = self.servers.get(self.first_ring + ring)?;
+        ring.load().get(server)?.clone()
+    }
+
+    fn log_acceptors(&self, line: LogBind) -> Option<&ArcSwap<BindAcceptors>> {
+        let forward = self.binds.get(self.first_forward + line.forward)?;
+        forward.get(line.bind)?.as_ref()
+    }
+
+    /// Whether a bind line of a section `log-forward` uses TLS.
+    #[must_use]
+    pub fn secures_logs(&self, line: LogBind) -> bool {
+        self.log_acceptors(line).is_some()
+    }
+
+    /// Continues a session of such a line, whose client's hello is there, with the acceptor for its
+    /// name and protocols ([`Session::accept`]).
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn accept_logs(
+        &self,
+        line: LogBind,
+        session: &mut Session,
+        plain: &mut Buffer,
+        out: &mut Buffer,
+    ) -> Result<Progress, Failure> {
+        let Some(acceptors) = self.log_acceptors(line) else {
+            return Ok(Progress::default());
+        };
+        let hello = session.hello().unwrap_or_default();
+        let all = match client_hello::extensions_of(hello) {
+            Sniffed::Found(all) => all,
+            Sniffed::More | Sniffed::No => &[],
+        };
+        let name = client_hello::extension(all, kind::SERVER_NAME);
+        let name = name.and_then(client_hello::host_name);
+        let name = name.and_then(tls::requested_name);
+        let protocols = client_hello::extension(all, kind::ALPN);
+        let acceptors = acceptors.load();
+        let acceptor = acceptors.for_hello(name.as_deref(), protocols);
+        session.accept(acceptor, name.as_deref(), plain, out)
     }
 
     /// Checks that a connector can be built from these options.

@@ -1,0 +1,92 @@
+//! Rings (manual §12.5): their buffers, and the thread that sends to their servers.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use net::logs::{News, Reach};
+use net::ring::Ring;
+use proxy::RuntimeConfig;
+use syslog::servers::{GetConnector, Runner, Server};
+
+/// See the module.
+pub(crate) struct Rings {
+    /// In the order of the configuration.
+    rings: Vec<Arc<Ring>>,
+    /// Whether each server is reached.
+    reaches: Vec<Arc<Reach>>,
+    runner: Option<Runner>,
+}
+
+impl Rings {
+    /// Creates the buffers, and starts the thread if there are servers. `wake` is called when
+    /// [`Rings::tell`] has something to report.
+    ///
+    /// # Errors
+    /// The thread cannot be created.
+    pub fn start(runtime_config: &Arc<RuntimeConfig>, wake: fn()) -> io::Result<Rings> {
+        let mut rings = Vec::new();
+        let mut reaches = Vec::new();
+        let mut servers = Vec::new();
+        for (place, ring) in runtime_config.config.rings.iter().enumerate() {
+            let buffer = Arc::new(Ring::new(ring.bytes_max));
+            for (number, server) in ring.servers.iter().enumerate() {
+                let own = Arc::clone(runtime_config);
+                let connector = server.tls.as_ref().map(|_| -> GetConnector {
+                    Box::new(move || own.tls().ring_server(place, number))
+                });
+                let name = format!("{}/{}", ring.name, server.name);
+                let reach = Arc::new(Reach::new(name, Duration::ZERO, wake));
+                reaches.push(Arc::clone(&reach));
+                servers.push(Server {
+                    ring: Arc::clone(&buffer),
+                    address: server.address,
+                    framing: server.framing,
+                    timeout_connect: ring.timeout_connect,
+                    timeout_server: ring.timeout_server,
+                    connector,
+                    reach,
+                });
+            }
+            rings.push(buffer);
+        }
+        let runner = if servers.is_empty() {
+            None
+        } else {
+            Some(Runner::start(servers)?)
+        };
+        Ok(Rings {
+            rings,
+            reaches,
+            runner,
+        })
+    }
+
+    /// The buffers, in the order of the configuration.
+    pub fn buffers(&self) -> &[Arc<Ring>] {
+        &self.rings
+    }
+
+    /// Reports servers that became unreachable, and those that are reached again.
+    pub fn tell(&self) {
+        for reach in &self.reaches {
+            let name = reach.name();
+            match reach.news() {
+                Some(News::Fails(why)) => crate::warning(&format!(
+                    "ring server {name} cannot be reached : {why} ; its messages wait in the ring, which drops the oldest ones when it is full."
+                )),
+                Some(News::Works { .. }) => {
+                    crate::notice(&format!("ring server {name} is reached again."));
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Sends what is left within a limited time, and ends the thread.
+    pub fn close(self) {
+        if let Some(runner) = self.runner {
+            runner.stop();
+        }
+    }
+}
