@@ -1056,8 +1056,8 @@ fn of_names() {
             "no such format alias 'zz'.",
         ),
         (
-            "ring r\n",
-            "section 'ring' is known but not implemented yet by this version.",
+            "fcgi-app r\n",
+            "section 'fcgi-app' is known but not implemented yet by this version.",
         ),
         (
             "peers p\n  pear a 1.1.1.1:1\n",
