@@ -28,11 +28,13 @@ pub mod message;
 mod reader;
 pub mod run;
 mod section;
+mod shard;
 pub mod update;
 pub mod varint;
 mod view;
 
 pub use section::{ConnId, PeerSetup, Section, Setup, SharedTable};
+pub use shard::shard;
 pub use view::{PeerCounters, PeerView, SectionView, TableView};
 
 /// Bytes do not have the format that they should have.

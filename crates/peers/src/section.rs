@@ -23,7 +23,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tables::{Table, UpdateId, UpdateLog};
-use xxhash_rust::xxh64::xxh64;
 
 use crate::layout::Layout;
 use crate::view::{PeerView, SectionView, TableView};
@@ -118,7 +117,7 @@ impl Section {
             let definition = table.log.table().definition();
             Shared {
                 layout: Layout::of(definition, id),
-                shard_seed: xxh64(definition.name.as_bytes(), 0),
+                shard_seed: crate::shard::seed(definition),
                 log: table.log,
                 write_to: table.write_to,
             }

@@ -294,7 +294,7 @@ pub fn section_table(peers: &Peers, line: &Line<'_>, shared: &mut Shared<'_>) ->
     }
     result?;
     let name = reading.definition.name;
-    if shared.peer_tables.iter().any(|known| *known == name) {
+    if shared.peer_tables.contains(&name) {
         let message = format!(
             "stick-table name '{}' conflicts with table declared in peers '{}' at {}.",
             line.arg(1),

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use tables::{KeyType, Place, Table, UpdateLog};
-use xxhash_rust::xxh64::xxh64;
+use tables::{Place, Table, UpdateLog};
 
 use super::connection::{Connection, Phase};
 use super::peer::{Learning, Lesson, Peer};
 use super::resync::Source;
 use super::{ConnId, Section, Shared};
 use crate::message::{self, BODY_BYTES_MAX, Control, UpdateKind};
+use crate::shard;
 use crate::update::{self, Form};
 
 /// The bytes of one turn, after which others have theirs.
@@ -200,17 +200,8 @@ impl Sending<'_> {
 }
 
 impl Shared {
-    /// The part of the entries that a key belongs to, from 1 to `shards`, as HAProxy computes it.
+    /// The part of the entries that a key belongs to.
     fn shard(&self, key: &[u8], shards: u32) -> u32 {
-        let of = self.log.table().definition();
-        let hash = match (of.key, key.first_chunk::<4>()) {
-            // HAProxy keeps integers in the machine's order.
-            (KeyType::Integer, Some(number)) => {
-                let number = u32::from_be_bytes(*number).to_ne_bytes();
-                xxh64(&number, self.shard_seed)
-            }
-            _ => xxh64(&of.shown(key), self.shard_seed),
-        };
-        (hash % u64::from(shards.max(1))) as u32 + 1
+        shard::seeded(self.log.table().definition(), key, shards, self.shard_seed)
     }
 }

@@ -29,6 +29,15 @@ fn show(asked: &Asked<'_>) -> Reply {
     facts.set(Fact::Version, crate::build::info().version);
     let of_collectors: u64 = subjects.collectors.iter().map(panics).sum();
     facts.set(Fact::Panics, subjects.shared.panics() + of_collectors);
+    if let Some(peers) = &subjects.peers {
+        let sections = peers.sections();
+        let count = |is: fn(&peers::PeerView) -> bool| {
+            let peers = sections.iter().flat_map(|section| &section.peers);
+            peers.filter(|peer| is(peer)).count() as u32
+        };
+        facts.set(Fact::ActivePeers, count(|peer| peer.is_active));
+        facts.set(Fact::ConnectedPeers, count(|peer| peer.is_connected));
+    }
     if !wants("float") {
         facts = facts.whole();
     }

@@ -61,7 +61,8 @@ fn show(asked: &Asked<'_>) -> Reply {
             };
             let mut out = head(table);
             if may_see {
-                place.with(table, |place, entry| line(table, place, entry, &mut out));
+                let shown = Shown::new(asked, table);
+                place.with(table, |place, entry| shown.line(place, entry, &mut out));
                 return Reply::Dump(out);
             }
             Reply::Done
@@ -72,7 +73,7 @@ fn show(asked: &Asked<'_>) -> Reply {
                 Err(reply) => return reply,
             };
             if may_see {
-                listing(Arc::clone(table), filters)
+                listing(Shown::new(asked, table), filters)
             } else {
                 Reply::Dump(head(table) + "# contents not dumped due to insufficient privileges\n")
             }
@@ -93,16 +94,16 @@ fn head(table: &Table) -> String {
 }
 
 /// The entries that match all filters, in parts.
-fn listing(table: Arc<Table>, filters: Vec<Filter>) -> Reply {
+fn listing(shown: Shown, filters: Vec<Filter>) -> Reply {
     let mut next = Some(Place::default());
-    let first = head(&table).into_bytes();
+    let first = head(&shown.table).into_bytes();
     let parts = std::iter::from_fn(move || {
         let from = next?;
         let mut out = String::new();
         let mut left = ENTRIES_A_PART;
-        next = table.list(from, now_ms(), |place, entry| {
+        next = shown.table.list(from, now_ms(), |place, entry| {
             if filters.iter().all(|filter| filter.holds(entry)) {
-                line(&table, place, entry, &mut out);
+                shown.line(place, entry, &mut out);
             }
             left -= 1;
             left > 0
@@ -112,17 +113,38 @@ fn listing(table: Arc<Table>, filters: Vec<Filter>) -> Reply {
     Reply::Parts(Box::new(std::iter::once(first).chain(parts)))
 }
 
-fn line(table: &Table, place: Place, entry: &Entry<'_>, out: &mut String) {
-    // Writing to memory does not fail.
-    let _ = write_line(table, place, entry, out);
+/// A table and what its listing shows.
+struct Shown {
+    table: Arc<Table>,
+    /// `shards` of its section `peers`; 0 without.
+    shards: u32,
+}
+
+impl Shown {
+    fn new(asked: &Asked<'_>, table: &Arc<Table>) -> Shown {
+        let mut sections = asked.subjects.runtime_config.config.peers.iter();
+        let name = table.definition().peers.as_ref();
+        let section = sections.find(|section| Some(&section.name) == name);
+        Shown {
+            table: Arc::clone(table),
+            shards: section.map_or(0, |section| section.shards),
+        }
+    }
+
+    fn line(&self, place: Place, entry: &Entry<'_>, out: &mut String) {
+        // Writing to memory does not fail.
+        let _ = write_line(self, place, entry, out);
+    }
 }
 
 fn write_line(
-    table: &Table,
+    shown: &Shown,
     place: Place,
     entry: &Entry<'_>,
     out: &mut String,
 ) -> std::fmt::Result {
+    let Shown { table, shards } = shown;
+    let shards = *shards;
     let of = table.definition();
     write!(out, "{:#x}: key=", place.pointer())?;
     match table_key::sample_of(entry.key(), of) {
@@ -137,9 +159,10 @@ fn write_line(
     }
     write!(
         out,
-        " use={} exp={} shard=0",
+        " use={} exp={} shard={}",
         entry.trackers(),
-        entry.expires_in_ms()
+        entry.expires_in_ms(),
+        peers::shard(of, entry.key(), shards)
     )?;
     for data in Data::all() {
         let Some(column) = of.column(data) else {

@@ -143,3 +143,41 @@ fn entries_are_split_between_shards() {
         "each entry has one place: {count:?}"
     );
 }
+
+#[test]
+fn write_to_copies_what_stands_for_itself() {
+    let mut network = Network::new(&["a", "b"]);
+    let copy = table("copy");
+    network.nodes[1].section.tables[0].write_to = Some(Arc::clone(&copy));
+    network.run(10_000);
+    let now_ms = network.now_ms;
+    network.nodes[0].table.with_new(b"k", now_ms, |entry| {
+        entry.set(Data::Gpc0, 0, 5);
+        entry.set(Data::Gpt, 1, 6);
+        entry.touch();
+    });
+    network.run(100);
+    assert_eq!(network.gpc0(1, "k"), Some(5));
+    let copied = copy.with(b"k", network.now_ms, |entry| {
+        [Data::Gpc0, Data::Gpt].map(|data| entry.get(data, u32::from(data == Data::Gpt)))
+    });
+    assert_eq!(copied, Some([Some(0), Some(6)]));
+}
+
+#[test]
+fn recv_only_tables_learn_local_values() {
+    let mut network = Network::new(&["a", "b"]);
+    let mut definition = network.nodes[1].table.definition().clone();
+    definition.receives_only = true;
+    let passive = Arc::new(Table::new(definition));
+    network.nodes[1].section = section("b", &["a", "b"], &passive, network.now_ms);
+    network.run(10_000);
+    let now_ms = network.now_ms;
+    network.nodes[0].table.with_new(b"k", now_ms, |entry| {
+        entry.add(Data::ConnCur, 0, 3);
+        entry.touch();
+    });
+    network.run(100);
+    let current = passive.with(b"k", network.now_ms, |entry| entry.get(Data::ConnCur, 0));
+    assert_eq!(current, Some(Some(3)));
+}

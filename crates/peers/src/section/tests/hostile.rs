@@ -191,3 +191,78 @@ fn wrong_acknowledgements_change_nothing() {
     scene.send(&ack);
     assert_eq!(scene.section.peers[1].shares[0].acked, 7);
 }
+
+#[test]
+fn an_older_peer_gets_the_older_version() {
+    let table = table("t");
+    let mut section = section("a", &["a", "b"], &table, 1_000);
+    let hello_of = |section: &mut Section, now_ms: u64| {
+        section.tick(now_ms);
+        let (id, _) = *section.take_connections().first().expect("a connection");
+        section.connected(id, now_ms);
+        let hello = section.pull(id, now_ms);
+        (id, String::from_utf8_lossy(&hello).into_owned())
+    };
+    let (id, hello) = hello_of(&mut section, 1_000);
+    assert!(hello.starts_with("HAProxyS 2.1\nb\na "), "{hello}");
+    section.receive(id, b"502\n", 1_000);
+    assert!(!section.exists(id));
+    let (id, hello) = hello_of(&mut section, 6_000);
+    assert!(hello.starts_with("HAProxyS 2.0\n"), "{hello}");
+    // Version 2.0 has no updates with an expiry.
+    add(&table, "x", 6_000);
+    section.receive(id, b"200\n", 6_000);
+    section.receive(id, &[0, 0], 6_000);
+    let mut sent = Vec::new();
+    for _ in 0..3 {
+        sent.extend(section.pull(id, 6_000));
+    }
+    assert!(sent.ends_with(&[0, 1]), "{sent:?}");
+    let kinds = kinds_of(&sent);
+    assert!(
+        kinds.contains(&0x80) && !kinds.contains(&0x85),
+        "{kinds:x?}"
+    );
+}
+
+/// The types of messages for tables.
+fn kinds_of(mut bytes: &[u8]) -> Vec<u8> {
+    let mut kinds = Vec::new();
+    while let Ok(Some((_, length))) = message::next(bytes) {
+        kinds.extend((bytes[0] == 10).then_some(bytes[1]));
+        bytes = &bytes[length..];
+    }
+    kinds
+}
+
+#[test]
+fn unknown_tables_keep_the_dictionary_in_step() {
+    let mut scene = Scene::greeted();
+    let mut layout = Layout::of(scene.table.definition(), 1);
+    let kind = UpdateKind {
+        has_id: true,
+        is_timed: false,
+    };
+    let body = |key: &[u8], name: &[u8]| {
+        let mut body = vec![0, 0, 0, 1, key.len() as u8];
+        body.extend_from_slice(key);
+        // server_id, gpc0, conn_cur, a rate of three parts
+        body.extend([7, 1, 0, 0, 0, 0]);
+        body.extend_from_slice(name);
+        body.extend([0, 0, 0]);
+        body
+    };
+    let mut bytes = Vec::new();
+    layout.name = b"other".to_vec();
+    message::put_definition(&mut bytes, &layout.body());
+    message::put_update(&mut bytes, kind, &body(b"k", &[4, 1, 2, b's', b'1']));
+    layout.name = b"t".to_vec();
+    layout.id = 2;
+    message::put_definition(&mut bytes, &layout.body());
+    message::put_update(&mut bytes, kind, &body(b"k", &[1, 1]));
+    scene.send(&bytes);
+    let table = &scene.table;
+    assert_eq!(table.used(scene.now_ms), 1);
+    let name = table.with(b"k", scene.now_ms, |entry| table.server_name(entry));
+    assert_eq!(name, Some(Some("s1".into())));
+}
