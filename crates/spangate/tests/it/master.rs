@@ -611,10 +611,18 @@ impl Hanging {
 
     /// Waits for the worker that hangs.
     fn hanging(&self, known: &[String]) -> String {
-        eventually("a new worker", || {
+        let worker = eventually("a new worker", || {
             let mut workers = self.workers().into_iter();
             workers.find(|worker| !known.contains(worker))
-        })
+        });
+        // It has read its configuration when it waits for somebody to open the FIFO.
+        let opens = format!("{} ", libc::SYS_openat);
+        eventually("the new worker opens the FIFO", || {
+            let call = std::fs::read_to_string(format!("/proc/{worker}/syscall"));
+            call.is_ok_and(|call| call.starts_with(&opens))
+                .then_some(())
+        });
+        worker
     }
 }
 
