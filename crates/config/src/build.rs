@@ -285,7 +285,7 @@ pub fn build(
         resolvers: std::mem::take(&mut shared.resolvers),
         peers: std::mem::take(&mut shared.peers),
     };
-    tables::check(&config, &mut shared);
+    peers::check_tables(&config, &mut shared);
     check::whole(&config, &mut shared);
     shared.tell_no_effect();
     shared.tell_tls_notices();
