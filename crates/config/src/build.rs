@@ -298,7 +298,7 @@ pub fn build(
         log_forwards,
     };
     settle_rings(&mut config);
-    tables::check(&config, &mut shared);
+    peers::check_tables(&config, &mut shared);
     check::whole(&config, &mut shared);
     shared.tell_no_effect();
     shared.tell_tls_notices();

@@ -1,5 +1,6 @@
 //! Sections `peers` and `localpeer` (manual §3.1, §11.2).
 
+use ::tables::{Definition, KeyType};
 use net::Addr;
 use std::net::SocketAddr;
 
@@ -8,8 +9,9 @@ use super::bind::{self, Template};
 use super::global::GlobalBuild;
 use super::line::{Cursor, Line, Parse, leading_integer};
 use super::{Shared, did_you_mean, tables, unknown, values};
+use crate::diagnostic::Severity;
 use crate::keywords::{self, checks, other, server, tls};
-use crate::model::{Bind, Peer, Peers};
+use crate::model::{Bind, Config, Peer, Peers};
 use crate::tree::Section;
 
 /// The variable with the name of this process among its peers.
@@ -329,4 +331,67 @@ fn second_listener(known: &Bind) -> String {
         "One listener per \"peers\" section is authorized but another is already configured at [{}].",
         known.origin
     )
+}
+
+/// Checks what tables name: sections `peers` and other tables.
+pub fn check_tables(config: &Config, shared: &mut Shared<'_>) {
+    for table in &config.tables {
+        let of = table.definition();
+        let is_of_section = of.wire_name.is_some();
+        if let Some(section) = &of.peers
+            && !config.peers.iter().any(|known| known.name == *section)
+            && !is_of_section
+        {
+            let message = format!(
+                "Proxy '{}': unable to find sync peers '{section}'.",
+                of.name
+            );
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+        if let Err(why) = check_write_to(of, config) {
+            let message = if is_of_section {
+                format!("failed to initialize '{}' stick-table: {why}.", of.name)
+            } else {
+                format!(
+                    "Proxy '{}': failed to initialize stick-table: {why}.",
+                    of.name
+                )
+            };
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+    }
+}
+
+fn check_write_to(of: &Definition, config: &Config) -> Result<(), String> {
+    let Some(name) = &of.write_to else {
+        return Ok(());
+    };
+    let mut tables = config.tables.iter().map(|table| table.definition());
+    let Some(other) = tables.find(|other| other.name == *name) else {
+        return Err(format!("write-to: table '{name}' doesn't exist"));
+    };
+    if other.write_to.is_some() {
+        return Err(format!(
+            "write-to: table '{name}' is already used as a source table"
+        ));
+    }
+    if other.key != of.key {
+        return Err(format!(
+            "write-to: cannot mix table types ('{name}' has '{}' type and '{}' has '{}' type)",
+            other.key.name(),
+            of.name,
+            of.key.name()
+        ));
+    }
+    // HAProxy counts the NUL byte of texts.
+    let size = |of: &Definition| of.key_bytes + u32::from(of.key == KeyType::String);
+    if other.key_bytes != of.key_bytes {
+        return Err(format!(
+            "write-to: cannot mix key sizes ('{name}' has '{}' key_size and '{}' has '{}' key_size)",
+            size(other),
+            of.name,
+            size(of)
+        ));
+    }
+    Ok(())
 }

@@ -14,10 +14,9 @@ use super::line::{Cursor, Fault, Line, Parse};
 use super::names::is_proxy;
 use super::proxy::ProxyBuild;
 use super::values::{self, Bad};
-use crate::diagnostic::Severity;
 use crate::keywords::actions::ActionParser;
 use crate::model::{
-    Config, HttpAction, Peers, StickRule, StreamAction, TableAction, TableNumber, TcpAction,
+    HttpAction, Peers, StickRule, StreamAction, TableAction, TableNumber, TcpAction,
 };
 use crate::tree::{Section, Tree};
 
@@ -304,69 +303,6 @@ pub fn section_table(peers: &Peers, line: &Line<'_>, shared: &mut Shared<'_>) ->
         return Err(line.fault(1, message));
     }
     shared.peer_tables.push(name);
-    Ok(())
-}
-
-/// Checks what tables name: sections `peers` and other tables.
-pub fn check(config: &Config, shared: &mut Shared<'_>) {
-    for table in &config.tables {
-        let of = table.definition();
-        let is_of_section = of.wire_name.is_some();
-        if let Some(section) = &of.peers
-            && !config.peers.iter().any(|known| known.name == *section)
-            && !is_of_section
-        {
-            let message = format!(
-                "Proxy '{}': unable to find sync peers '{section}'.",
-                of.name
-            );
-            shared.diagnostics.add(Severity::Alert, None, message);
-        }
-        if let Err(why) = check_write_to(of, config) {
-            let message = if is_of_section {
-                format!("failed to initialize '{}' stick-table: {why}.", of.name)
-            } else {
-                format!(
-                    "Proxy '{}': failed to initialize stick-table: {why}.",
-                    of.name
-                )
-            };
-            shared.diagnostics.add(Severity::Alert, None, message);
-        }
-    }
-}
-
-fn check_write_to(of: &Definition, config: &Config) -> Result<(), String> {
-    let Some(name) = &of.write_to else {
-        return Ok(());
-    };
-    let mut tables = config.tables.iter().map(|table| table.definition());
-    let Some(other) = tables.find(|other| other.name == *name) else {
-        return Err(format!("write-to: table '{name}' doesn't exist"));
-    };
-    if other.write_to.is_some() {
-        return Err(format!(
-            "write-to: table '{name}' is already used as a source table"
-        ));
-    }
-    if other.key != of.key {
-        return Err(format!(
-            "write-to: cannot mix table types ('{name}' has '{}' type and '{}' has '{}' type)",
-            other.key.name(),
-            of.name,
-            of.key.name()
-        ));
-    }
-    // HAProxy counts the NUL byte of texts.
-    let size = |of: &Definition| of.key_bytes + u32::from(of.key == KeyType::String);
-    if other.key_bytes != of.key_bytes {
-        return Err(format!(
-            "write-to: cannot mix key sizes ('{name}' has '{}' key_size and '{}' has '{}' key_size)",
-            size(other),
-            of.name,
-            size(of)
-        ));
-    }
     Ok(())
 }
 
