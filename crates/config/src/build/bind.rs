@@ -22,7 +22,7 @@ pub struct Template {
     words: BindWords,
 }
 
-/// As [`line`], with other initial settings.
+/// As [`line()`], with other initial settings.
 pub fn line_from(
     line: &Line<'_>,
     at: usize,
