@@ -17,7 +17,7 @@ use super::{Address, Command, Listener, RunnerSetup, SectionSetup};
 use crate::section::{ConnId, Section, Setup, SharedTable};
 
 /// The pause between two looks at the updates of busy tables: many updates of one entry become one.
-const GATHER_MS: u64 = 5;
+const GATHER_MS: u64 = 1;
 /// The pause after a connection could not be accepted, because descriptors are missing.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The longest sleep without a deadline.
