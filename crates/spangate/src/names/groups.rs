@@ -1,28 +1,44 @@
 //! Which servers take which results: the servers of a backend with the same name are one group, and
 //! share its addresses or its services.
 
+mod services;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
 use config::model::ServerAddress;
 use net::Addr;
-use proxy::{NoAddress, Resolved, ServerChange, ServerRecord, ServerTables, ServiceHost};
-use resolvers::assign::{
-    AddressChange, Endpoint, Member, Network, Preference, SlotChange, assign_addresses,
-    assign_services, choose_address, server_weight,
-};
+use proxy::{NoAddress, Resolved, ServerRecord, ServerTables, ServiceHost};
+use resolvers::assign::{AddressChange, Endpoint, Member, Network, Preference, assign_addresses};
 use resolvers::run::{Handle, SubscriptionEvent, SubscriptionId};
-use resolvers::{Family, Name, Outcome, Question, Records, Service, Status};
+use resolvers::{Family, Name, Outcome, Question, Records, Status};
 
 use super::Parts;
 
 /// The origin of an address that came with a service, in messages.
 const BY_ADDITIONAL_RECORD: &str = "DNS additional record";
-/// How often groups are formed for one event: services that name hosts need two rounds.
-const ROUNDS_MAX: usize = 3;
 /// The origin of an address that was known when a server asked for it.
 const BY_CACHE: &str = "DNS cache";
+/// How often groups are formed for one event: services that name hosts need two rounds.
+const ROUNDS_MAX: usize = 3;
+
+/// Where an answer comes from.
+#[derive(Clone, Copy, Debug)]
+struct Origin<'a> {
+    /// The text in messages after `by`.
+    by: &'a str,
+    /// The name server, where it answered just now.
+    nameserver: Option<usize>,
+}
+
+impl Origin<'_> {
+    /// An earlier answer.
+    const CACHE: Origin<'static> = Origin {
+        by: BY_CACHE,
+        nameserver: None,
+    };
+}
 
 /// A server, by the place of its backend and its own.
 type Place = (usize, usize);
@@ -116,7 +132,7 @@ impl Groups {
         for _ in 0..ROUNDS_MAX {
             self.services_changed = false;
             for key in self.form() {
-                self.assign(&key, BY_CACHE, None);
+                self.assign(&key, Origin::CACHE);
             }
             if !self.services_changed {
                 return;
@@ -172,8 +188,12 @@ impl Groups {
                 if had_records && !changed {
                     return;
                 }
-                let by = nameserver.and_then(|place| self.title(key.section, place));
-                self.assign(&key, by.as_deref().unwrap_or(BY_CACHE), nameserver);
+                let title = nameserver.and_then(|place| self.title(key.section, place));
+                let origin = Origin {
+                    by: title.as_deref().unwrap_or(BY_CACHE),
+                    nameserver,
+                };
+                self.assign(&key, origin);
                 self.follow_services();
             }
             Outcome::Held(_) | Outcome::Rejected => {}
@@ -197,25 +217,6 @@ impl Groups {
         for (key, group) in &self.groups {
             if key.backend == backend && group.servers.contains(&server) {
                 self.handle.kick(group.subscription);
-            }
-        }
-    }
-
-    /// Takes over the services that servers had in the previous process (`server-state-file`).
-    fn restore_services(&mut self, tables: &ServerTables) {
-        if std::mem::replace(&mut self.is_restored, true) {
-            return;
-        }
-        for backend in 0..self.parts.runtime_config.config.proxies.len() {
-            for (place, record) in tables.servers(backend) {
-                let host = record.service_host.as_deref().map(Name::parse);
-                if let (Some(Ok(target)), Some(port)) = (host, port_of(record)) {
-                    let slot = Slot {
-                        endpoint: Endpoint { target, port },
-                        has_address: false,
-                    };
-                    self.slots.insert((backend, place), slot);
-                }
             }
         }
     }
@@ -287,7 +288,7 @@ impl Groups {
     }
 
     /// Gives the records of a group to its servers.
-    fn assign(&mut self, key: &Key, by: &str, nameserver: Option<usize>) {
+    fn assign(&mut self, key: &Key, origin: Origin<'_>) {
         let Some(group) = self.groups.get(key) else {
             return;
         };
@@ -296,9 +297,9 @@ impl Groups {
         };
         let servers = group.servers.clone();
         if key.kind == Kind::Service {
-            self.assign_services(key, &servers, &records.services, nameserver);
+            self.assign_services(key, &servers, &records.services, origin.nameserver);
         } else {
-            self.assign_addresses(key, &servers, &records.addresses, (by, nameserver));
+            self.assign_addresses(key, &servers, &records.addresses, origin);
         }
     }
 
@@ -307,7 +308,7 @@ impl Groups {
         key: &Key,
         servers: &[usize],
         addresses: &[IpAddr],
-        (by, nameserver): (&str, Option<usize>),
+        origin: Origin<'_>,
     ) {
         let tables = self.parts.shared.server_tables();
         let found = servers.iter().filter_map(|place| {
@@ -346,14 +347,14 @@ impl Groups {
                     None => continue,
                 },
                 AddressChange::Take(ip) => {
-                    if let Some(nameserver) = nameserver {
+                    if let Some(nameserver) = origin.nameserver {
                         self.handle.count_update(key.section, nameserver);
                     }
                     ip
                 }
             };
             self.resolved.insert(server);
-            self.found(server, ip, by);
+            self.found(server, ip, origin.by);
         }
     }
 
@@ -374,88 +375,6 @@ impl Groups {
         resolved
             .filter_map(|place| address_of(tables.server(key.backend, *place)?))
             .collect()
-    }
-
-    fn assign_services(
-        &mut self,
-        key: &Key,
-        servers: &[usize],
-        services: &[Service],
-        nameserver: Option<usize>,
-    ) {
-        let slots: Vec<Option<Endpoint>> = servers
-            .iter()
-            .map(|place| {
-                let slot = self.slots.get(&(key.backend, *place));
-                slot.map(|slot| slot.endpoint.clone())
-            })
-            .collect();
-        let changes = assign_services(services, &slots);
-        for (place, change) in servers.iter().zip(changes) {
-            let server = (key.backend, *place);
-            match change {
-                SlotChange::Free => {}
-                SlotChange::Release => self.release(server),
-                SlotChange::Keep(index) => self.serve(server, &services[index]),
-                SlotChange::Take(index) => {
-                    if let Some(nameserver) = nameserver {
-                        self.handle.count_update(key.section, nameserver);
-                    }
-                    self.resolved.remove(&server);
-                    self.serve(server, &services[index]);
-                }
-            }
-        }
-    }
-
-    /// A server has a service.
-    fn serve(&mut self, server: Place, service: &Service) {
-        let tables = self.parts.shared.server_tables();
-        let Some(record) = tables.server(server.0, server.1) else {
-            return;
-        };
-        let slot = Slot {
-            endpoint: Endpoint {
-                target: service.target.clone(),
-                port: service.port,
-            },
-            has_address: !service.addresses.is_empty(),
-        };
-        if self.slots.get(&server) != Some(&slot) {
-            self.slots.insert(server, slot);
-            self.services_changed = true;
-        }
-        self.weigh(server, record, service.weight);
-        let current = address_of(record).filter(|ip| service.addresses.contains(ip));
-        let preference = preference(record);
-        let chosen = || choose_address(&service.addresses, 0, &preference);
-        match current.or_else(|| chosen().map(|choice| choice.address)) {
-            Some(ip) => self.found(server, ip, BY_ADDITIONAL_RECORD),
-            None if service.addresses.is_empty() => {}
-            None => self.unresolved(server, NoAddress::NoneFits),
-        }
-    }
-
-    /// Sets the weight of a server from that of its service, where weights can change.
-    fn weigh(&self, (backend, server): Place, record: &ServerRecord, weight: u16) {
-        let proxy = &self.parts.runtime_config.config.proxies[backend];
-        if record.resolve.ignores_weight || !proxy.has_dynamic_weights() {
-            return;
-        }
-        let shared = &self.parts.shared;
-        let weight = server_weight(weight);
-        if shared.server_load(backend, server).weight != weight {
-            let change = ServerChange::Weight(weight);
-            let woken = shared.change_server(backend, server, change);
-            self.parts.workers.wake(&woken);
-        }
-    }
-
-    /// A server's service has vanished.
-    fn release(&mut self, server: Place) {
-        self.services_changed |= self.slots.remove(&server).is_some();
-        self.resolved.remove(&server);
-        self.unresolved(server, NoAddress::Removed);
     }
 
     /// The last answer for a group no longer counts.
@@ -530,13 +449,5 @@ fn preference(record: &ServerRecord) -> Preference {
             })
             .collect(),
         allow_duplicates: options.allows_duplicates,
-    }
-}
-
-/// The port that a server has now.
-fn port_of(record: &ServerRecord) -> Option<u16> {
-    match &record.address {
-        ServerAddress::Fixed(Addr::Inet(addr)) => Some(addr.port()),
-        ServerAddress::PortOffset { .. } | ServerAddress::Fixed(Addr::Unix(_)) => None,
     }
 }
