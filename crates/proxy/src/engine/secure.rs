@@ -4,8 +4,6 @@
 use std::sync::Arc;
 
 use net::{Driver, Took};
-use sample::sniff::client_hello::kind;
-use sample::sniff::{Sniffed, client_hello};
 use sample::{ConnError, HelloFacts, TlsFacts};
 use tls::{Failure, FailureKind, Progress, Session};
 
@@ -50,8 +48,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// A client's hello is complete, or cannot be read. The acceptor for its name and protocols
-    /// continues; for a hello that cannot be read that of the line, which refuses it.
+    /// A client's hello is complete, or cannot be read: the acceptors of its bind line continue
+    /// (`BindAcceptors::accept`).
     fn choose_acceptor(&mut self, link: ConnId, opened: &mut Opened) -> Result<Progress, Failure> {
         let most = self.cx.runtime_config.config.global.tls.capture_bytes as usize;
         let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link) else {
@@ -63,21 +61,12 @@ impl<D: Driver> Turn<'_, D> {
         let Some(acceptors) = self.cx.runtime_config.tls.bind(client.bind) else {
             return Ok(Progress::default());
         };
-        let hello = secure.session.hello().unwrap_or_default();
         if most > 0 {
+            let hello = secure.session.hello().unwrap_or_default();
             client.hello = HelloFacts::of(hello, most).map(Box::new);
         }
-        let all = match client_hello::extensions_of(hello) {
-            Sniffed::Found(all) => all,
-            Sniffed::More | Sniffed::No => &[],
-        };
-        let name = client_hello::extension(all, kind::SERVER_NAME);
-        let name = name.and_then(client_hello::host_name);
-        let name = name.and_then(tls::requested_name);
-        let protocols = client_hello::extension(all, kind::ALPN);
-        let acceptor = acceptors.for_hello(name.as_deref(), protocols);
         let (plain, out) = (&mut opened.plain, &mut opened.out);
-        secure.session.accept(acceptor, name.as_deref(), plain, out)
+        acceptors.accept(&mut secure.session, plain, out)
     }
 
     /// A connection to a server is established: sends the first message of the handshake.

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use config::model::TlsOptions;
-use sample::sniff::client_hello;
-use tls::{Acceptor, Certificates};
+use sample::sniff::client_hello::kind;
+use sample::sniff::{Sniffed, client_hello};
+use tls::{Acceptor, Buffer, Certificates, Failure, Progress, Session};
 
 /// The acceptors of a bind line. Replacing a certificate creates a new value.
 #[derive(Debug)]
@@ -66,8 +67,33 @@ impl BindAcceptors {
         self.acceptors.len() > 1 || self.acceptors[0].without_protocols.is_some()
     }
 
+    /// Continues a session that has its client's hello, with the acceptor for the hello's SNI name
+    /// and protocols ([`Session::accept`]). For a hello that cannot be read, that is the acceptor of
+    /// the line, which refuses it.
+    ///
+    /// # Errors
+    /// See [`Failure`].
+    pub fn accept(
+        &self,
+        session: &mut Session,
+        plain: &mut Buffer,
+        out: &mut Buffer,
+    ) -> Result<Progress, Failure> {
+        let hello = session.hello().unwrap_or_default();
+        let all = match client_hello::extensions_of(hello) {
+            Sniffed::Found(all) => all,
+            Sniffed::More | Sniffed::No => &[],
+        };
+        let name = client_hello::extension(all, kind::SERVER_NAME);
+        let name = name.and_then(client_hello::host_name);
+        let name = name.and_then(tls::requested_name);
+        let protocols = client_hello::extension(all, kind::ALPN);
+        let acceptor = self.for_hello(name.as_deref(), protocols);
+        session.accept(acceptor, name.as_deref(), plain, out)
+    }
+
     /// The acceptor for clients that send this SNI name and this ALPN extension.
-    pub fn for_hello(&self, name: Option<&str>, protocols: Option<&[u8]>) -> &Acceptor {
+    fn for_hello(&self, name: Option<&str>, protocols: Option<&[u8]>) -> &Acceptor {
         let place = self.certificates.choose(name);
         let acceptor = place.and_then(|place| self.of_certificate.get(place));
         self.acceptors[acceptor.copied().unwrap_or(0) as usize].for_protocols(protocols)

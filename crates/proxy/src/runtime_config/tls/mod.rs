@@ -20,8 +20,6 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use config::model::{Config, ServerTls};
-use sample::sniff::client_hello::kind;
-use sample::sniff::{Sniffed, client_hello};
 use tls::{Buffer, Connector, Failure, Progress, Session, SessionCache};
 
 use crate::ids::{BindId, ServerId};
@@ -166,18 +164,7 @@ impl Tls {
         let Some(acceptors) = self.log_acceptors(line) else {
             return Ok(Progress::default());
         };
-        let hello = session.hello().unwrap_or_default();
-        let all = match client_hello::extensions_of(hello) {
-            Sniffed::Found(all) => all,
-            Sniffed::More | Sniffed::No => &[],
-        };
-        let name = client_hello::extension(all, kind::SERVER_NAME);
-        let name = name.and_then(client_hello::host_name);
-        let name = name.and_then(tls::requested_name);
-        let protocols = client_hello::extension(all, kind::ALPN);
-        let acceptors = acceptors.load();
-        let acceptor = acceptors.for_hello(name.as_deref(), protocols);
-        session.accept(acceptor, name.as_deref(), plain, out)
+        acceptors.load().accept(session, plain, out)
     }
 
     /// Checks that a connector can be built from these options.
