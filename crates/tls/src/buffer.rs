@@ -45,13 +45,6 @@ impl Buffer {
         self.len += written;
         Ok(())
     }
-
-    /// Frees memory beyond this size.
-    pub fn keep_at_most(&mut self, bytes: usize) {
-        if self.len == 0 && self.bytes.len() > bytes {
-            self.bytes = Vec::new();
-        }
-    }
 }
 
 impl Deref for Buffer {

@@ -467,15 +467,6 @@ fn options(
     Ok(Preset { options, words })
 }
 
-/// `no-check` and other words that cancel an option which is off anyway.
-pub fn already_off(
-    _options: &mut ServerOptions,
-    _cursor: &mut Cursor<'_>,
-    _shared: &mut Shared<'_>,
-) -> Parse {
-    Ok(())
-}
-
 /// Options without arguments.
 macro_rules! switches {
     ($($name:ident $($field:ident).+ = $value:literal;)*) => {$(

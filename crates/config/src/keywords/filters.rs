@@ -3,7 +3,7 @@
 use super::arguments::Args;
 use super::{Keyword, Places};
 use crate::build::proxy::ProxyParser;
-use crate::build::{bandwidth, compression, descriptions, otel};
+use crate::build::{bandwidth, compression, haproxy_traces, otel};
 
 /// A filter, with the parser of its line.
 pub type Filter = Keyword<ProxyParser>;
@@ -25,5 +25,5 @@ pub const KEYWORDS: &[Filter] = &[
     Keyword::yes("opentelemetry", Places::NONE, otel::statement, "Spans, events and metrics of streams, as a file describes them."),
     Keyword::gone("opentracing", Places::NONE, "filter 'opentracing' was removed from HAProxy 3.5: 'filter opentelemetry' takes its place."),
     not_yet("spoe", "Sends streams' data to an agent."),
-    Keyword::moot("trace", Places::NONE, "it prints the calls of HAProxy's own filters, which do not exist here", Args::Own(descriptions::filter_trace), "Prints the calls of filters."),
+    Keyword::moot("trace", Places::NONE, "it prints the calls of HAProxy's own filters, which do not exist here", Args::Own(haproxy_traces::filter_trace), "Prints the calls of filters."),
 ];

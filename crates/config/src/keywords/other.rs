@@ -5,7 +5,7 @@
 use super::arguments::{Args, INTEGER, ON_OFF};
 use super::features::Feature::{self, *};
 use super::{Keyword, Places, Secret};
-use crate::build::descriptions;
+use crate::build::{haproxy_traces, threads};
 
 /// An entry without a parser of its own.
 pub type Known = Keyword<()>;
@@ -122,7 +122,7 @@ const CACHE: &[Known] = &[
     tunes("early-hints", Cache, Args::Optional(&ON_OFF), "Keeps link headers for early hints."),
     tunes("max-age", Cache, Args::Optional(&INTEGER), "Longest life of an entry."),
     tunes("max-object-size", Cache, Args::Number(0, 1 << 31), "Largest entry."),
-    tunes("max-secondary-entries", Cache, Args::Own(descriptions::not_zero), "Variants of one entry."),
+    tunes("max-secondary-entries", Cache, Args::Own(threads::not_zero), "Variants of one entry."),
     tunes("process-vary", Cache, Args::Optional(&ON_OFF), "Whether `Vary` is understood."),
     tunes("total-max-size", Cache, Args::Number(1, 4095), "Size of the cache."),
 ];
@@ -256,7 +256,7 @@ const SPOE_MESSAGE: &[Known] = &[
 
 const TRACES: &[Known] = &[moot(
     "trace",
-    Args::Own(descriptions::trace),
+    Args::Own(haproxy_traces::trace),
     "A source of traces, and where its events go.",
 )];
 
