@@ -8,7 +8,7 @@ use crate::ids::ExchangeId;
 use crate::link::Follows;
 use crate::link::{After, Linger};
 use crate::logging::Scene;
-use crate::shared::{Count, NameTicket, StreamRef};
+use crate::shared::{Count, NameTicket};
 use crate::stream::{Due, Lookup, LookupState, Phase, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
@@ -147,11 +147,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.lookups.iter().any(is_asked)
             && let Some(resolver) = self.core.ambient.shared.name_resolver()
         {
-            resolver.cancel(NameTicket(StreamRef {
-                worker: self.core.ambient.worker,
-                place: stream.id.0,
-                number: stream.txn.id,
-            }));
+            resolver.cancel(NameTicket(stream.reference(self.core.ambient.worker)));
         }
     }
 

@@ -8,7 +8,7 @@ use super::{Cause, Cx};
 use crate::backend::{Choice, Placement, View, hash_key};
 use crate::ids::ServerId;
 use crate::runtime_config::deadline;
-use crate::shared::{Arrival, BackCount, Grant, Rank, StreamRef};
+use crate::shared::{Arrival, BackCount, Grant, Rank};
 use crate::stream::{Phase, Queue, Step, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
@@ -146,11 +146,7 @@ impl<D: Driver> Cx<'_, D> {
         let shared = &self.core.ambient.shared;
         stream.txn.backend_queue = shared.queued(stream.backend);
         let arrival = Arrival {
-            stream: StreamRef {
-                worker: self.core.ambient.worker,
-                place: stream.id.0,
-                number: stream.txn.id,
-            },
+            stream: stream.reference(self.core.ambient.worker),
             backend: stream.backend,
             rank: Rank {
                 class: stream.txn.prio_class,

@@ -11,7 +11,7 @@ use crate::backend::Keep;
 use crate::ids::{ConnId, ServerId};
 use crate::link::Detached;
 use crate::runtime_config::deadline;
-use crate::shared::{Count, IdleConnRequest, ServerRecord, StreamRef, WorkerMessage};
+use crate::shared::{Count, IdleConnRequest, ServerRecord, WorkerMessage};
 use crate::stream::{Phase, Stream, Until};
 
 /// How long a stream waits for the answer of another worker, milliseconds. Then it opens a new
@@ -52,11 +52,7 @@ impl<D: Driver> Cx<'_, D> {
         let other = shared.worker_with_idle(worker, server)?;
         stream.route.asked_others = true;
         let wish = IdleConnRequest {
-            stream: StreamRef {
-                worker,
-                place: stream.id.0,
-                number: stream.txn.id,
-            },
+            stream: stream.reference(worker),
             server,
             proven_only,
             name: name.into(),

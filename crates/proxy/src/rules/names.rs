@@ -7,7 +7,7 @@ use sample::vars::Change;
 use sample::{RulePlace, Value};
 
 use super::Cx;
-use crate::shared::{NameTicket, StreamRef};
+use crate::shared::NameTicket;
 use crate::stream::{Lookup, LookupState, Stream};
 
 impl Cx<'_> {
@@ -60,11 +60,7 @@ impl Cx<'_> {
         let Some(resolver) = eval.ambient.shared.name_resolver() else {
             return false;
         };
-        let ticket = NameTicket(StreamRef {
-            worker: eval.ambient.worker,
-            place: stream.id.0,
-            number: stream.txn.id,
-        });
+        let ticket = NameTicket(stream.reference(eval.ambient.worker));
         resolver.ask(
             rule.section,
             &name,

@@ -18,11 +18,13 @@ use std::sync::Arc;
 
 use http::Head;
 use http::h1::Resume;
+use net::WorkerId;
 use net::timers::TimerId;
 use sample::Txn;
 
 use crate::ids::{ExchangeId, Owner, ProxyId, StreamId, Timers};
 use crate::runtime_config::{Moments, Skips};
+use crate::shared::StreamRef;
 use crate::statistics::generated_body::GeneratedBody;
 pub(crate) use bandwidth::{Bandwidth, FULL, Limit, rate_of};
 pub(crate) use channel::Channel;
@@ -201,6 +203,15 @@ impl Stream {
     pub fn go(&mut self, next: Phase) -> Step {
         self.phase = next;
         Step::Go
+    }
+
+    /// The reference that other threads use for this stream of `worker`.
+    pub fn reference(&self, worker: WorkerId) -> StreamRef {
+        StreamRef {
+            worker,
+            place: self.id.0,
+            number: self.txn.id,
+        }
     }
 
     fn new(id: StreamId, timer: TimerId) -> Stream {
