@@ -8,7 +8,6 @@ use sample::vars::{SetConditions, Source};
 use sample::{Assignment, Compiler, Place, Scope, Session, VarRef, VarScope};
 
 use super::{Ambient, View};
-use crate::random::Random;
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
@@ -64,12 +63,7 @@ impl RuntimeConfig {
             when: SetConditions::default(),
             source,
         };
-        let ambient = Ambient {
-            shared: Arc::clone(shared),
-            worker: WorkerId(0),
-            stopping: false,
-            random: Random::new(now.wall_ns),
-        };
+        let ambient = Ambient::new(Arc::clone(shared), WorkerId(0), now.wall_ns);
         self.assign(&assignment, &ambient, now);
         Ok(())
     }
@@ -95,15 +89,7 @@ impl RuntimeConfig {
         let nobody = Addr::Unix(Vec::new().into());
         let session = Session::new(now, nobody.clone(), nobody, u32::MAX, 0);
         let servers = ambient.shared.server_tables();
-        let view = View {
-            runtime_config: self,
-            servers: &servers,
-            ambient,
-            now_ms: now.ms(),
-            sockets: None,
-            client: None,
-            server: None,
-        };
+        let view = View::without_stream(self, &servers, ambient, now);
         let scope = Scope::without_stream(now, &view, &session);
         let change = assignment.eval(&scope, &mut Vec::new());
         let (before, after) = self.proc_vars.change(assignment.var.slot, change);

@@ -31,6 +31,16 @@ pub(crate) struct Ambient {
 }
 
 impl Ambient {
+    /// `seed`: the seed of its random numbers.
+    pub fn new(shared: Arc<Shared>, worker: WorkerId, seed: u64) -> Ambient {
+        Ambient {
+            shared,
+            worker,
+            stopping: false,
+            random: Random::new(seed),
+        }
+    }
+
     /// A random number.
     pub fn random(&self) -> u64 {
         self.random.next()
@@ -43,12 +53,11 @@ impl Ambient {
 pub fn prepare(config: Config, tls: Tls, process: Process) -> RuntimeConfig {
     let runtime_config = RuntimeConfig::new(config, tls, process);
     let started = runtime_config.process.started;
-    let ambient = Ambient {
-        shared: Arc::new(runtime_config.share(1)),
-        worker: WorkerId(0),
-        stopping: false,
-        random: Random::new(started.wall_ns),
-    };
+    let ambient = Ambient::new(
+        Arc::new(runtime_config.share(1)),
+        WorkerId(0),
+        started.wall_ns,
+    );
     for assignment in &runtime_config.config.global.set_var {
         runtime_config.assign(assignment, &ambient, started);
     }

@@ -7,7 +7,6 @@ use net::{Now, WorkerId};
 use sample::World;
 
 use super::{Ambient, View};
-use crate::random::Random;
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 
@@ -23,27 +22,19 @@ impl Onlooker {
     pub fn new(runtime_config: Arc<RuntimeConfig>, shared: Arc<Shared>, seed: u64) -> Onlooker {
         Onlooker {
             runtime_config,
-            ambient: Ambient {
-                shared,
-                worker: WorkerId(0),
-                stopping: false,
-                random: Random::new(seed),
-            },
+            ambient: Ambient::new(shared, WorkerId(0), seed),
         }
     }
 
     /// Runs work with the current state.
     pub fn look<R>(&self, now: Now, work: impl FnOnce(&dyn World) -> R) -> R {
         let servers = self.ambient.shared.server_tables();
-        work(&View {
-            runtime_config: &self.runtime_config,
-            servers: &servers,
-            ambient: &self.ambient,
-            now_ms: now.ms(),
-            sockets: None,
-            client: None,
-            server: None,
-        })
+        work(&View::without_stream(
+            &self.runtime_config,
+            &servers,
+            &self.ambient,
+            now,
+        ))
     }
 
     /// A random number.

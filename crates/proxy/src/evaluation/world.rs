@@ -6,7 +6,7 @@ use sample::Value;
 use std::net::IpAddr;
 
 use net::timers::NEVER_MS;
-use net::{Addr, CpuOf, SockId, Sockets, TcpInfo};
+use net::{Addr, CpuOf, Now, SockId, Sockets, TcpInfo};
 use sample::captured::CaptureSlot;
 use sample::facts::{BindFacts, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side};
 use sample::vars::{Change, VarLimits, VarNames};
@@ -29,7 +29,25 @@ pub(crate) struct View<'a> {
     pub server: Option<SockId>,
 }
 
-impl View<'_> {
+impl<'a> View<'a> {
+    /// The view of an evaluation outside of streams, which has no sockets.
+    pub fn without_stream(
+        runtime_config: &'a RuntimeConfig,
+        servers: &'a ServerTables,
+        ambient: &'a Ambient,
+        now: Now,
+    ) -> View<'a> {
+        View {
+            runtime_config,
+            servers,
+            ambient,
+            now_ms: now.ms(),
+            sockets: None,
+            client: None,
+            server: None,
+        }
+    }
+
     fn sock(&self, side: Side) -> Option<SockId> {
         match side {
             Side::Client => self.client,

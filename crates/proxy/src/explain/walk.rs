@@ -20,7 +20,6 @@ use crate::evaluation::{Ambient, Eval};
 use crate::ids::ProxyId;
 use crate::logging::{Logging, Scene};
 use crate::phases::is_monitored;
-use crate::random::Random;
 use crate::rules::{Cx, Memory};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{ServerTables, Shared};
@@ -72,12 +71,7 @@ impl<'a> Walk<'a> {
         (frontend, bind): (ProxyId, usize),
         now: Now,
     ) -> Result<Walk<'a>, String> {
-        let ambient = Ambient {
-            shared: Arc::clone(shared),
-            worker: WorkerId(0),
-            stopping: false,
-            random: Random::new(now.wall_ns),
-        };
+        let ambient = Ambient::new(Arc::clone(shared), WorkerId(0), now.wall_ns);
         let (src, dst) = addresses(question);
         let mut stream = Stream::lone();
         read::request(runtime_config, frontend, &question.head, &mut stream)?;

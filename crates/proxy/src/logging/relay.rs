@@ -15,7 +15,6 @@ use super::Logging;
 use super::send::Site;
 use super::wire::Dates;
 use crate::evaluation::{Ambient, View};
-use crate::random::Random;
 use crate::runtime_config::{LogTargetId, RuntimeConfig};
 use crate::shared::Shared;
 
@@ -37,12 +36,7 @@ impl LogRelay {
     #[must_use]
     pub fn new(runtime_config: Arc<RuntimeConfig>, shared: Arc<Shared>, seed: u64) -> LogRelay {
         let nobody = Addr::Unix(Arc::from(&b""[..]));
-        let ambient = Ambient {
-            shared,
-            worker: WorkerId(0),
-            stopping: false,
-            random: Random::new(seed),
-        };
+        let ambient = Ambient::new(shared, WorkerId(0), seed);
         LogRelay {
             logging: Logging::new(&runtime_config, &ambient),
             session: Session::new(Now::default(), nobody.clone(), nobody, u32::MAX, 0),
@@ -74,15 +68,7 @@ impl LogRelay {
             return;
         }
         let servers = self.ambient.shared.server_tables();
-        let view = View {
-            runtime_config,
-            servers: &servers,
-            ambient: &self.ambient,
-            now_ms: now.ms(),
-            sockets: None,
-            client: None,
-            server: None,
-        };
+        let view = View::without_stream(runtime_config, &servers, &self.ambient, now);
         let session = &self.session;
         let site = Site {
             runtime_config,

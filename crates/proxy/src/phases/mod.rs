@@ -113,12 +113,7 @@ impl Core {
         seed: u64,
     ) -> Core {
         let workers = shared.workers().count();
-        let ambient = Ambient {
-            shared,
-            worker,
-            stopping: false,
-            random: Random::new(seed),
-        };
+        let ambient = Ambient::new(shared, worker, seed);
         Core {
             backends: Backends::new(&View {
                 runtime_config,
