@@ -99,7 +99,7 @@ impl Shared {
     ) -> Vec<WorkerId> {
         let id = ServerId::at(ProxyId::at(backend), server);
         let mut change = self.tables.change();
-        let Some(record) = change.tables().find(id).filter(|record| !record.is_deleted) else {
+        let Some(record) = change.tables().current(id) else {
             return Vec::new();
         };
         let Some(address) = with_address(&record.address, found) else {
@@ -154,14 +154,14 @@ impl Shared {
         if self.is_unresolved(id) {
             return Vec::new();
         }
-        let mut change = self.tables.change();
-        let Some(record) = change.tables().find(id).filter(|record| !record.is_deleted) else {
+        let is_there = self.tables.edit(id, |record| {
+            let mut record = record.moved(without_address(&record.address));
+            record.service_host = None;
+            Some(record)
+        });
+        if !is_there {
             return Vec::new();
-        };
-        let mut record = record.moved(without_address(&record.address));
-        record.service_host = None;
-        change.put(id, record);
-        drop(change);
+        }
         let woken =
             self.change_states(|states| states.set_admin(id, Admin::UNRESOLVED, why.text()));
         self.tell_of_servers();
@@ -172,16 +172,13 @@ impl Shared {
     /// its own.
     pub fn name_server(&self, backend: usize, server: usize, name: &str) -> NameChange {
         let id = ServerId::at(ProxyId::at(backend), server);
-        let mut change = self.tables.change();
-        let Some(record) = change.tables().find(id).filter(|record| !record.is_deleted) else {
-            return NameChange::Same;
-        };
-        if record.fqdn.as_deref() == Some(name) {
+        let is_changed = self.tables.edit(id, |record| {
+            let is_new = record.fqdn.as_deref() != Some(name);
+            is_new.then(|| record.edited(|line| line.fqdn = Some(name.to_owned())))
+        });
+        if !is_changed {
             return NameChange::Same;
         }
-        let record = record.edited(|line| line.fqdn = Some(name.to_owned()));
-        change.put(id, record);
-        drop(change);
         self.change_states(|states| states.set_host(id, name));
         self.tell_of_servers();
         NameChange::Changed
@@ -196,15 +193,14 @@ impl Shared {
     /// place of its backend and its own.
     pub fn host_server(&self, backend: usize, server: usize, host: &str) {
         let id = ServerId::at(ProxyId::at(backend), server);
-        let mut change = self.tables.change();
-        let Some(record) = change.tables().find(id) else {
-            return;
-        };
-        let mut record = record.clone();
-        record.service_host = Some(Arc::from(host));
-        change.put(id, record);
-        drop(change);
-        self.change_states(|states| states.set_host(id, host));
+        let is_there = self.tables.edit(id, |record| {
+            let mut record = record.clone();
+            record.service_host = Some(Arc::from(host));
+            Some(record)
+        });
+        if is_there {
+            self.change_states(|states| states.set_host(id, host));
+        }
     }
 
     /// Sets the resolver of names in rules, once.

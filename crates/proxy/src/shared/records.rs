@@ -94,14 +94,8 @@ impl Shared {
         let server = ServerId::at(ProxyId::at(backend), server);
         let mut states = self.health.lock();
         let mut change = self.tables.change();
-        let is_there = change
-            .tables()
-            .find(server)
-            .is_some_and(|record| !record.is_deleted);
-        if !is_there {
-            return Err(DeleteError::NotFound);
-        }
-        if change.tables().at(server).is_named {
+        let record = change.tables().current(server);
+        if record.ok_or(DeleteError::NotFound)?.is_named {
             return Err(DeleteError::Named);
         }
         if !self.servers.is_in_maintenance(server) {
@@ -133,13 +127,10 @@ impl Shared {
         address: ServerAddress,
     ) -> Vec<WorkerId> {
         let server = ServerId::at(ProxyId::at(backend), server);
-        let mut change = self.tables.change();
-        let Some(record) = change.tables().find(server) else {
+        let moved = |record: &ServerRecord| Some(record.moved(address));
+        if !self.tables.edit(server, moved) {
             return Vec::new();
-        };
-        let record = record.moved(address);
-        change.put(server, record);
-        drop(change);
+        }
         self.tell_of_servers();
         self.change_states(|states| {
             states.clear_admin(server, Admin::UNRESOLVED);
@@ -162,8 +153,7 @@ impl Shared {
         let mut states = self.health.lock();
         let mut change = self.tables.change();
         let tables = change.tables();
-        let record = tables.find(server).filter(|record| !record.is_deleted);
-        let record = record.ok_or(RenameError::NotFound)?;
+        let record = tables.current(server).ok_or(RenameError::NotFound)?;
         if !self.servers.is_in_maintenance(server) {
             return Err(RenameError::NotInMaintenance);
         }
@@ -197,13 +187,10 @@ impl Shared {
         edit: impl FnOnce(&mut ServerOptions),
     ) -> Vec<WorkerId> {
         let server = ServerId::at(ProxyId::at(backend), server);
-        let mut change = self.tables.change();
-        let Some(record) = change.tables().find(server) else {
+        let edited = |record: &ServerRecord| Some(record.edited(|line| edit(&mut line.options)));
+        if !self.tables.edit(server, edited) {
             return Vec::new();
-        };
-        let record = record.edited(|line| edit(&mut line.options));
-        change.put(server, record);
-        drop(change);
+        }
         self.tell_of_servers();
         self.workers().collect()
     }

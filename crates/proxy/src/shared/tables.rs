@@ -81,10 +81,15 @@ impl ServerTables {
         &self.backends[server.backend.place()][server.place()]
     }
 
-    /// A server, if there is one at its place.
+    /// A server, if there is one at its place. It may be deleted.
     pub(crate) fn find(&self, server: ServerId) -> Option<&ServerRecord> {
         let record = self.backends.get(server.backend.place())?;
         record.get(server.place()).map(|record| &**record)
+    }
+
+    /// A server that is not deleted.
+    pub(super) fn current(&self, server: ServerId) -> Option<&ServerRecord> {
+        self.server(server.backend.place(), server.place())
     }
 
     /// The number of places of a backend, including those of deleted servers.
@@ -194,6 +199,21 @@ impl Tables {
             tables: self,
             current: self.lock(),
         }
+    }
+
+    /// Replaces the record of a server by the result of `edit`. False if there is no such server
+    /// any longer, or `edit` returns none.
+    pub fn edit(
+        &self,
+        server: ServerId,
+        edit: impl FnOnce(&ServerRecord) -> Option<ServerRecord>,
+    ) -> bool {
+        let mut change = self.change();
+        let Some(record) = change.tables().current(server).and_then(edit) else {
+            return false;
+        };
+        change.put(server, record);
+        true
     }
 
     /// The places of deleted servers that are not released by all workers.

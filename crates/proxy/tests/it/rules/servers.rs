@@ -266,6 +266,35 @@ fn thousands_of_servers_come_and_go() {
     assert!(places.iter().all(|place| *place <= 2), "{places:?}");
 }
 
+/// Another thread may change a server that was deleted after the thread looked it up.
+#[test]
+fn changes_to_a_deleted_server_do_not_keep_its_place() {
+    use config::model::ServerAddress;
+
+    let mut process = Process::new("server one 127.0.0.1:81");
+    let to = Addr::Inet("127.0.0.1:99".parse().expect("an address"));
+    let mut places = Vec::new();
+    for name in ["two", "three", "four", "five"] {
+        let place = process.add(&format!("{name} 127.0.0.1:82"));
+        let place = place.expect("added");
+        process.shared.delete_server(0, place).expect("deleted");
+        match name {
+            "two" => {
+                let to = ServerAddress::Fixed(to.clone());
+                process.shared.move_server(0, place, to);
+            }
+            "three" => {
+                process.shared.edit_server(0, place, |_| {});
+            }
+            "four" => process.shared.host_server(0, place, "host"),
+            _ => {}
+        }
+        process.round();
+        places.push(place);
+    }
+    assert_eq!(places, [1; 4]);
+}
+
 #[test]
 fn least_latency_leaves_a_server_that_becomes_slow_and_comes_back() {
     let mut process = Process::new(
