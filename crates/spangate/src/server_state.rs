@@ -206,10 +206,7 @@ fn moved(line: &Line, server: &ServerRecord) -> Option<ServerAddress> {
         }
         // A service has a port too.
         ServerAddress::PortOffset { .. } if line.service.is_some() => inet(last?, line.port?),
-        ServerAddress::PortOffset { offset, .. } => ServerAddress::PortOffset {
-            ip: last?,
-            offset: *offset,
-        },
+        address @ ServerAddress::PortOffset { .. } => address.with_ip(last?)?,
         ServerAddress::Fixed(_) => return None,
     };
     (address != server.address).then_some(address)

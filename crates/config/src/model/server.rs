@@ -2,7 +2,7 @@
 
 use super::{Proto, ResolveOptions, ServerChecks, ServerTls};
 use net::{Addr, TcpOptions};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -251,6 +251,33 @@ pub enum ServerAddress {
         /// Added to the port that the client connected to.
         offset: i32,
     },
+}
+
+impl ServerAddress {
+    /// The IP address; none for a UNIX socket.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self {
+            ServerAddress::Fixed(addr) => addr.ip(),
+            ServerAddress::PortOffset { ip, .. } => Some(*ip),
+        }
+    }
+
+    /// The same port at another IP address; none for a UNIX socket.
+    #[must_use]
+    pub fn with_ip(&self, ip: IpAddr) -> Option<ServerAddress> {
+        match self {
+            ServerAddress::Fixed(Addr::Inet(addr)) => {
+                let addr = SocketAddr::new(ip, addr.port());
+                Some(ServerAddress::Fixed(Addr::Inet(addr)))
+            }
+            ServerAddress::PortOffset { offset, .. } => Some(ServerAddress::PortOffset {
+                ip,
+                offset: *offset,
+            }),
+            ServerAddress::Fixed(Addr::Unix(_)) => None,
+        }
+    }
 }
 
 /// The PROXY protocol header that is sent to a server before the data.

@@ -265,32 +265,16 @@ impl Shared {
 
 /// The address of a server after a resolution; none for a UNIX socket, which has no name.
 fn with_address(address: &ServerAddress, found: &Resolved<'_>) -> Option<ServerAddress> {
-    let ip = found.ip;
-    let fixed = |port| ServerAddress::Fixed(Addr::Inet(SocketAddr::new(ip, port)));
-    match (address, found.service) {
-        (ServerAddress::Fixed(Addr::Unix(_)), _) => None,
-        (_, Some(service)) => Some(fixed(service.port)),
-        (ServerAddress::Fixed(Addr::Inet(addr)), None) => Some(fixed(addr.port())),
-        (ServerAddress::PortOffset { offset, .. }, None) => Some(ServerAddress::PortOffset {
-            ip,
-            offset: *offset,
-        }),
-    }
+    let same_port = address.with_ip(found.ip)?;
+    Some(found.service.map_or(same_port, |service| {
+        ServerAddress::Fixed(Addr::Inet(SocketAddr::new(found.ip, service.port)))
+    }))
 }
 
 /// The same port without an address.
 fn without_address(address: &ServerAddress) -> ServerAddress {
-    const NONE: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    match address {
-        ServerAddress::Fixed(Addr::Inet(addr)) => {
-            ServerAddress::Fixed(Addr::Inet(SocketAddr::new(NONE, addr.port())))
-        }
-        ServerAddress::PortOffset { offset, .. } => ServerAddress::PortOffset {
-            ip: NONE,
-            offset: *offset,
-        },
-        ServerAddress::Fixed(Addr::Unix(_)) => address.clone(),
-    }
+    let none = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    address.with_ip(none).unwrap_or_else(|| address.clone())
 }
 
 /// What changes, in HAProxy's words.

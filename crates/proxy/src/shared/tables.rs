@@ -359,9 +359,5 @@ impl ServerRecord {
 
 /// Whether the name of a server has no address.
 pub(crate) fn is_address_missing(server: &Server, address: &ServerAddress) -> bool {
-    let ip = match address {
-        ServerAddress::Fixed(addr) => addr.ip(),
-        ServerAddress::PortOffset { ip, .. } => Some(*ip),
-    };
-    server.fqdn.is_some() && ip.is_some_and(|ip| ip.is_unspecified())
+    server.fqdn.is_some() && address.ip().is_some_and(|ip| ip.is_unspecified())
 }

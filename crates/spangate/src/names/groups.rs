@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use config::model::ServerAddress;
-use net::Addr;
 use proxy::{NoAddress, Resolved, ServerRecord, ServerTables, ServiceHost};
 use resolvers::assign::{AddressChange, Endpoint, Member, Network, Preference, assign_addresses};
 use resolvers::run::{Handle, SubscriptionEvent, SubscriptionId};
@@ -428,11 +426,7 @@ impl Groups {
 
 /// The address that a server has now.
 fn address_of(record: &ServerRecord) -> Option<IpAddr> {
-    let ip = match &record.address {
-        ServerAddress::Fixed(Addr::Inet(addr)) => Some(addr.ip()),
-        ServerAddress::PortOffset { ip, .. } => Some(*ip),
-        ServerAddress::Fixed(Addr::Unix(_)) => None,
-    };
+    let ip = record.address.ip();
     ip.filter(|_| !record.lacks_address())
 }
 
