@@ -3,7 +3,7 @@
 use spangate_config::diagnostic::Severity;
 use spangate_config::model::Config;
 
-use crate::common::{accepted, read};
+use crate::common::{accepted, messages, read};
 
 const TABLE: &str = "backend b\n stick-table type ip size 10 store gpc0 peers p\n";
 
@@ -12,10 +12,7 @@ fn told(text: &str, severity: Severity) -> String {
         Ok((_, found)) => found,
         Err(found) => found,
     };
-    let told = found.iter().filter(|one| one.severity == severity);
-    told.map(|one| one.message.clone())
-        .collect::<Vec<_>>()
-        .join("\n")
+    messages(&found, severity).join("\n")
 }
 
 fn section(config: &Config) -> &spangate_config::model::Peers {

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use spangate_config::diagnostic::Severity;
-use spangate_config::model::{Family, HttpAction, ServerAddress};
+use spangate_config::model::{Family, Hold, HttpAction, ServerAddress};
 
-use crate::common::{accepted, read};
+use crate::common::{accepted, refused};
 
 const PROXIES: &str = "defaults
  mode http
@@ -14,15 +13,17 @@ const PROXIES: &str = "defaults
  timeout connect 1s
 ";
 
-fn refused(text: &str) -> String {
-    let told = read(text)
-        .err()
-        .unwrap_or_else(|| panic!("accepted: {text}"));
-    let alerts = told.iter().filter(|one| one.severity == Severity::Alert);
-    alerts
-        .map(|one| one.message.clone())
-        .collect::<Vec<_>>()
-        .join("\n")
+/// The times of `hold`, in seconds.
+fn seconds(hold: Hold) -> [u64; 6] {
+    let times = [
+        hold.nx,
+        hold.other,
+        hold.refused,
+        hold.timeout,
+        hold.valid,
+        hold.obsolete,
+    ];
+    times.map(|time| time.as_secs())
 }
 
 #[test]
@@ -60,16 +61,7 @@ fn a_whole_section() {
     assert_eq!((found.retries, found.payload_bytes_max), (5, 8192));
     assert_eq!(found.timeout_resolve, Duration::from_secs(2));
     assert_eq!(found.timeout_retry, Duration::from_millis(300));
-    let hold = found.hold;
-    let seconds = [
-        hold.nx,
-        hold.other,
-        hold.refused,
-        hold.timeout,
-        hold.valid,
-        hold.obsolete,
-    ];
-    assert_eq!(seconds.map(|time| time.as_secs()), [1, 2, 3, 4, 5, 6]);
+    assert_eq!(seconds(found.hold), [1, 2, 3, 4, 5, 6]);
 }
 
 #[test]
@@ -79,16 +71,7 @@ fn defaults_are_those_of_haproxy() {
     assert_eq!((found.retries, found.payload_bytes_max), (3, 512));
     let (resolve, retry) = (found.timeout_resolve, found.timeout_retry);
     assert_eq!((resolve.as_millis(), retry.as_millis()), (1000, 1000));
-    let hold = found.hold;
-    let seconds = [
-        hold.nx,
-        hold.other,
-        hold.refused,
-        hold.timeout,
-        hold.valid,
-        hold.obsolete,
-    ];
-    assert_eq!(seconds.map(|time| time.as_secs()), [30, 30, 30, 30, 10, 0]);
+    assert_eq!(seconds(found.hold), [30, 30, 30, 30, 10, 0]);
 }
 
 #[test]

@@ -3,21 +3,9 @@
 use std::time::Duration;
 
 use net::ring::Framing;
-use spangate_config::diagnostic::Severity;
 use spangate_config::model::{HostStrategy, LogSink, LogWire};
 
-use crate::common::{accepted, read};
-
-fn refused(text: &str) -> String {
-    let told = read(text)
-        .err()
-        .unwrap_or_else(|| panic!("accepted: {text}"));
-    let alerts = told.iter().filter(|one| one.severity == Severity::Alert);
-    alerts
-        .map(|one| one.message.clone())
-        .collect::<Vec<_>>()
-        .join("\n")
-}
+use crate::common::{accepted, read, refused};
 
 #[test]
 fn a_whole_ring() {

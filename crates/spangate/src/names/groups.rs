@@ -388,14 +388,15 @@ impl Groups {
             Status::Timeout => NoAddress::Timeout,
             Status::NoData | Status::Invalid | Status::Other => NoAddress::Failed,
         };
-        let is_service = key.kind == Kind::Service;
         for place in servers {
             let server = (key.backend, place);
-            if !is_service {
-                self.resolved.remove(&server);
-                self.unresolved(server, why);
-            } else if self.slots.contains_key(&server) {
-                self.release(server);
+            match key.kind {
+                Kind::Service if self.slots.contains_key(&server) => self.release(server),
+                Kind::Service => {}
+                Kind::HostV4 | Kind::HostV6 => {
+                    self.resolved.remove(&server);
+                    self.unresolved(server, why);
+                }
             }
         }
     }

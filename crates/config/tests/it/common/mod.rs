@@ -82,6 +82,14 @@ pub fn under_caret(shown: &str, message: &str) -> Option<String> {
     )
 }
 
+/// The alerts for `text`, which must be refused, one on each line.
+pub fn refused(text: &str) -> String {
+    match read(text) {
+        Ok(_) => panic!("accepted: {text}"),
+        Err(diagnostics) => messages(&diagnostics, Severity::Alert).join("\n"),
+    }
+}
+
 /// The messages of a severity.
 pub fn messages(diagnostics: &Diagnostics, severity: Severity) -> Vec<String> {
     let of_it = diagnostics.iter().filter(|item| item.severity == severity);
