@@ -10,14 +10,14 @@ use tables::{Data, Definition, KeyType, Table, UpdateLog};
 const NOW_MS: u64 = 1000;
 /// The entries of the table.
 const ENTRIES_MAX: u32 = 8;
-/// Most bytes that are sent in one turn, without answers to what was received.
+/// The most bytes that are sent in one turn, not counting answers to received messages.
 const TURN_BYTES_MAX: usize = 32 << 10;
 /// Bytes of the hello that precedes them.
 const HELLO: &[u8] = b"HAProxyS 2.1\na\nb 1 1\n";
 
 /// What a peer sends, alone and after a hello, at once and byte by byte: both ways have the same
-/// effect, and what is kept is bounded. Definitions and numbers that are understood are encoded
-/// as they were, apart from encodings of other lengths.
+/// effect, and the memory in use is bounded. Definitions and numbers that were read are encoded
+/// again to the same bytes, unless the peer chose an encoding of another length.
 pub fn peer_session(data: &[u8]) {
     let greeted = [HELLO, data].concat();
     for bytes in [data, &greeted] {

@@ -34,7 +34,7 @@ pub enum Time<'a> {
 /// A message; fields that it lacks are empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Facility and severity; none without `<priority>`.
+    /// The facility and the severity; none if the message does not begin with `<priority>`.
     pub priority: Option<Priority>,
     /// Its time.
     pub time: Time<'a>,

@@ -52,7 +52,7 @@ pub struct Received {
 }
 
 impl Received {
-    /// Reads a name; none if there is none, or if its number is not known.
+    /// Reads a name; none if the field is empty, or if its number is unknown.
     pub fn get(&mut self, from: &mut Reader<'_>) -> Result<Option<Arc<str>>, Malformed> {
         let mut part = Reader(from.text()?);
         if part.is_empty() {

@@ -35,7 +35,7 @@ impl Status {
     /// The peer that sent the hello is not known.
     pub const PEER: Status = Status(504);
 
-    /// The line that says so.
+    /// Its line in the handshake.
     #[must_use]
     pub fn line(self) -> String {
         format!("{}\n", self.0)

@@ -13,7 +13,7 @@ pub struct Layout {
     pub id: u64,
     /// The table's name among peers.
     pub name: Vec<u8>,
-    /// The type of the keys; none for one that is not known.
+    /// The type of the keys; none for an unknown type.
     pub key: Option<KeyType>,
     /// The size of the keys, for `string` with a NUL byte.
     pub key_bytes: u64,

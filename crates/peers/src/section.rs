@@ -186,7 +186,7 @@ impl Section {
         connection.is_some_and(|connection| !matches!(connection.phase, Phase::Closing))
     }
 
-    /// Whether the connection is still there. When it is not, it is closed at once.
+    /// Whether the connection still exists. If it was lost, it is closed at once.
     #[must_use]
     pub fn exists(&self, id: ConnId) -> bool {
         self.connections.contains_key(&id)

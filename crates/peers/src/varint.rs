@@ -29,7 +29,7 @@ pub fn put(out: &mut Vec<u8>, mut value: u64) {
     out.push(value as u8);
 }
 
-/// The integer at the start of `bytes` and its length; none if it goes on behind them.
+/// The integer at the start of `bytes` and its length; none if its end is missing.
 ///
 /// # Errors
 /// It is longer than [`BYTES_MAX`].

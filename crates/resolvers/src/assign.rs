@@ -103,7 +103,7 @@ pub enum AddressChange {
     Keep,
     /// It takes this address.
     Take(IpAddr),
-    /// There is no address for it: it has none any longer.
+    /// The answers have no address for it any longer.
     Lose,
 }
 

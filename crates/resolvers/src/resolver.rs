@@ -34,7 +34,7 @@ struct Pending {
     kind: Kind,
     /// The transport of the answer.
     transport: Transport,
-    /// How often it went over TCP in this attempt because its UDP answer was truncated.
+    /// How many times it was asked over TCP in this attempt because its UDP answer was truncated.
     truncated: u32,
     /// It has been answered with an error, or could not be sent, in this attempt.
     is_settled: bool,
@@ -425,7 +425,7 @@ impl Resolver {
     }
 }
 
-/// What a resolution began with; it decides the limit that it counts for.
+/// The reason why a resolution began, which decides the limit that applies to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     Subscription,

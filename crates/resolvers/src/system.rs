@@ -338,7 +338,8 @@ fn in_order(addresses: Vec<IpAddr>) -> Vec<IpAddr> {
     first
 }
 
-/// Whether this host has a route to an address and an address of its own for it.
+/// Whether this host can send to an address: it has a route to it, and an own address of the same
+/// family.
 fn has_route(to: IpAddr) -> bool {
     let any = match to {
         IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),

@@ -153,8 +153,9 @@ struct Starting {
     has_ended: bool,
     /// The code of the serving worker, if that worker ended meanwhile.
     lost: Option<u8>,
-    /// The last of SIGTTOU and SIGTTIN that came meanwhile: the worker gets it when it serves. Before,
-    /// the signal would have its default action, which stops the process.
+    /// The last SIGTTOU or SIGTTIN that the master received before the worker serves. The worker
+    /// gets it when it serves: before that, the signal would stop the process, which is its
+    /// default action.
     listening_signal: Option<libc::c_int>,
 }
 

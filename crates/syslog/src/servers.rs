@@ -24,8 +24,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use crate::secure::Secure;
 
-/// Bytes of messages after which a server takes no more of them from its ring before it has sent
-/// them.
+/// Once a batch of messages from a ring has this many bytes, the server sends it before it takes
+/// more messages.
 const BATCH_BYTES: usize = 16 << 10;
 /// The least time between two attempts to connect, as in HAProxy.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
@@ -47,7 +47,7 @@ pub struct Server {
     pub framing: Framing,
     /// The time limit of an attempt to connect; none for the kernel's.
     pub timeout_connect: Option<Duration>,
-    /// For how long the server may take nothing while messages wait; none for ever.
+    /// The longest time in which the server takes no byte although messages wait; none: no limit.
     pub timeout_server: Option<Duration>,
     /// Its connector; none for plain connections.
     pub connector: Option<GetConnector>,

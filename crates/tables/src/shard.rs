@@ -244,8 +244,8 @@ impl Shard {
         Some(at)
     }
 
-    /// The number of the last update of the entry at a place: 0 for one without updates, none
-    /// without an entry.
+    /// The number of the last update of the entry at a place, 0 before its first update; none if
+    /// the place is empty.
     pub fn update(&self, at: u32) -> Option<u32> {
         let slot = self.slot(at);
         slot.is_used.then_some(slot.update)

@@ -33,7 +33,7 @@ pub struct Table {
     /// Random, because clients choose keys.
     seed: u64,
     names: Mutex<Names>,
-    /// What learns of updates; none for a table that no other process shares.
+    /// The log of updates for other processes; none if no other process shares the table.
     feed: OnceLock<Feed>,
 }
 

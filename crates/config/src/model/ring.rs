@@ -20,7 +20,7 @@ pub struct Ring {
     pub bytes_max: usize,
     /// `timeout connect`: the time limit of a connection attempt to a server.
     pub timeout_connect: Option<Duration>,
-    /// `timeout server`: how long a server may take nothing while messages wait.
+    /// `timeout server`: the longest time in which a server takes no byte although messages wait.
     pub timeout_server: Option<Duration>,
     /// The servers that get its messages.
     pub servers: Vec<RingServer>,

@@ -1,4 +1,4 @@
-//! Sockets: made, bound, connected, accepted, inherited.
+//! Creates, binds, connects, accepts and inherits sockets.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -84,7 +84,7 @@ async fn run(state: &State, id: ConnId, stream: Stream, wake: &Registration<'_>)
     state.section.borrow_mut().lost(id, state.now_ms());
 }
 
-/// Moves bytes between a connection and its section, until one of them ends.
+/// Moves bytes between a connection and its section until one of the two ends.
 async fn exchange(
     state: &State,
     id: ConnId,

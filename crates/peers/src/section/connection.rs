@@ -30,7 +30,7 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct RemoteTable {
     pub layout: Layout,
-    /// The table of this process; none for one that it does not have.
+    /// The same table of this process; none if it has no table of this name.
     pub table: Option<usize>,
 }
 
@@ -101,7 +101,7 @@ impl Connection {
         self.end(now_ms);
     }
 
-    /// Ends after what is left to send, or after a while.
+    /// Ends the connection when all output is sent, or after [`HANDSHAKE_MS`].
     pub fn end(&mut self, now_ms: u64) {
         self.input = Vec::new();
         self.phase = Phase::Closing;

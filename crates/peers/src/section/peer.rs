@@ -51,7 +51,7 @@ pub(super) struct Share {
     pub remote_data: u64,
     /// The number of the last update that the peer sent.
     pub got: u32,
-    /// The last one that was acknowledged to it.
+    /// The last of its updates that this process acknowledged.
     pub acked_to_peer: u32,
 }
 

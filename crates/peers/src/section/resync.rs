@@ -8,7 +8,7 @@ pub(super) const RESYNC_MS: u64 = 5000;
 /// The longest lesson.
 const LESSON_MS_MAX: u64 = 600_000;
 
-/// The source of what is still to be learned.
+/// Where this process learns the entries that it does not have yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
     /// The process before this one.

@@ -32,8 +32,8 @@ impl Stop {
 }
 
 impl Section {
-    /// Does what is due. To be called after each other function too, since what they change may
-    /// make something due.
+    /// Does what is due. Callers call it after each other function too, which may have made
+    /// something due.
     pub fn tick(&mut self, now_ms: u64) {
         self.close_late(now_ms);
         if self.stop.is_some() {

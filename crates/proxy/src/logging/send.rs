@@ -277,7 +277,8 @@ impl Logging {
         self.sink(&site, target, first, text)
     }
 
-    /// The sink for a target's message; none if a log backend has no server for it.
+    /// The sink for a message to a target; none if the target is a log backend without a server for
+    /// the message.
     pub(super) fn sink(
         &mut self,
         site: &Site<'_>,

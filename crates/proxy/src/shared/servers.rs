@@ -140,7 +140,7 @@ impl ServerState {
         is_zero(&self.held) && is_zero(&self.waiting)
     }
 
-    /// Gives it a place at the end of the order when it has become available.
+    /// Puts it at the end of the order if it has become available.
     fn join(&self, last: &AtomicU32) {
         if !self.takes_new() {
             self.joined.store(0, Ordering::Relaxed);

@@ -21,7 +21,8 @@ pub struct ServerRecord {
     line: Arc<Server>,
     /// Its current address. Its line has the initial one.
     pub address: ServerAddress,
-    /// The host of its service, where its name is that of a service that has one for it.
+    /// The host of its service; none if its name is not that of a service, or the service has no
+    /// host for it.
     pub service_host: Option<Arc<str>>,
     /// It was added at run time.
     is_added: bool,

@@ -28,7 +28,7 @@ pub(crate) struct Side {
     /// The stream took bytes from it, or began to wait for them; [`NEVER_MS`] while the stream does
     /// not wait for them, and until it stops running.
     pub sent_ms: u64,
-    /// It accepted bytes, or began not to accept them.
+    /// It accepted bytes, or stopped accepting them.
     pub took_ms: u64,
 }
 
@@ -103,7 +103,7 @@ impl Deadlines {
 struct Awaited {
     /// Its next bytes.
     bytes: bool,
-    /// That it accepts bytes.
+    /// It accepts bytes.
     room: bool,
 }
 

@@ -64,7 +64,7 @@ pub(super) struct Run {
     pub nameserver: usize,
     /// When the current attempt was sent.
     pub sent_ms: u64,
-    /// How many nameservers the current attempt went to.
+    /// How many nameservers were asked in the current attempt.
     pub sent: usize,
     /// How many of them answered with an error.
     pub failed: usize,
@@ -146,7 +146,7 @@ impl Resolution {
         expires_ms.is_some_and(|at_ms| now_ms < at_ms)
     }
 
-    /// When there is something to do; none: now.
+    /// The time of its next action; none: now.
     pub fn deadline_ms(&self, section: &Section) -> Option<u64> {
         let (from_ms, pause_ms) = match &self.state {
             State::Running(run) => (run.sent_ms, section.timeout_retry_ms),

@@ -11,7 +11,7 @@ use crate::section::{Families, Transport};
 const ID_DRAWS_MAX: usize = 100;
 
 impl Resolver {
-    /// Sends what is due, and ends what was awaited for too long.
+    /// Sends the queries that are due, and ends attempts whose time limit is over.
     pub fn handle_timeout(&mut self, now_ms: u64) {
         while let Some(&due) = self.due.first() {
             if due.at_ms > now_ms {

@@ -103,7 +103,8 @@ pub enum Outcome {
         /// Whether the records differ from those of the last such event.
         changed: bool,
     },
-    /// There was an error, within the hold period of its kind: what is in use stays in use.
+    /// There was an error, and the hold period of its kind is not over: the last valid answer
+    /// stays in use.
     Held(Status),
     /// There was an error, and the last valid answer is older than the hold period: nothing may
     /// be used any longer. It is reported after each further failure too.

@@ -399,7 +399,7 @@ impl Link {
     }
 }
 
-/// The random source of all sections, for one of them.
+/// A random source for one section; all sections share the same one.
 fn share(random: &Arc<Mutex<Random>>) -> Random {
     let random = Arc::clone(random);
     Box::new(move || {

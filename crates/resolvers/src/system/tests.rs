@@ -64,7 +64,8 @@ impl Noted {
         })
     }
 
-    /// The names that it was asked for since the last call; each is asked for twice.
+    /// The names in the questions since the last call. Each name is asked for twice, and listed
+    /// once.
     fn names(&self) -> Vec<String> {
         let mut asked = std::mem::take(&mut *self.asked.lock().unwrap());
         asked.dedup();
@@ -177,7 +178,7 @@ fn a_name_with_enough_dots_is_asked_for_as_it_is_first() {
     assert_eq!(server.names(), ["w3.example", "w3.example.a.test"]);
 }
 
-/// After an answer, whatever it says, the search goes on; a nameserver that refuses ends it.
+/// The search goes on after every kind of answer, and ends when a nameserver refuses.
 #[test]
 fn errors_decide_whether_the_search_goes_on() {
     let server = Noted::start(|name, record_type| {

@@ -89,7 +89,7 @@ struct Group {
 #[derive(Debug, PartialEq, Eq)]
 struct Slot {
     endpoint: Endpoint,
-    /// Its host's address came with it; otherwise the host is a name to resolve.
+    /// The answer had the address of its host. Otherwise the name of the host is resolved.
     has_address: bool,
 }
 

@@ -148,7 +148,7 @@ frontend fe
     }
 }
 
-/// What one process writes, the other one has.
+/// The entries that one process writes appear in the other one.
 fn follows(from: &Node, to: &Node, key: &str) {
     let set = |table: &str, key: &str, values: &str| {
         let answer = from.ask(&format!("set table {table} key {key} {values}"));

@@ -25,7 +25,7 @@ struct ListOption {
     word: &'static str,
     /// What the list holds, in messages.
     what: &'static str,
-    /// The version of TLS that the list matters for; none: every one.
+    /// The only version of TLS that uses the list; none: all versions use it.
     only: Option<TlsVersion>,
     parser: fn(&str) -> Result<Chosen, &'static str>,
 }

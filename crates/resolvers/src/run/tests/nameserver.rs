@@ -105,7 +105,7 @@ impl Scripted {
         self.state.connections.load(Ordering::SeqCst)
     }
 
-    /// How many ports queries came from.
+    /// The number of ports from which queries were sent.
     pub fn ports(&self) -> usize {
         self.state.ports.lock().unwrap().len()
     }
