@@ -60,13 +60,17 @@ impl Frames {
     }
 
     /// Sends payload on these streams, one frame of each at a time, as long as windows and the
-    /// room of `most` bytes allow.
+    /// room of `most` bytes allow. A stream whose frame the room cuts off is the next one again:
+    /// otherwise the same stream may get the rest of the room each time.
     pub fn fill(&mut self, streams: &[StreamId], most: usize, out: &mut Vec<u8>) {
         let mut idle = 0;
         while !streams.is_empty() && idle < streams.len() && out.len() < most {
             let stream = streams[self.turn % streams.len()];
-            self.turn += 1;
-            let count = self.codec.data_room(stream).min(most - out.len());
+            let allowed = self.codec.data_room(stream);
+            let count = allowed.min(most - out.len());
+            if count == allowed {
+                self.turn += 1;
+            }
             if count == 0 || !self.codec.send_data_head(stream, count, false, out) {
                 idle += 1;
                 continue;
