@@ -1,4 +1,4 @@
-//! Compression of responses (manual §4.2 compression).
+//! Compression of messages (manual §4.2 compression).
 
 use syntax::octets::Octets;
 
@@ -45,15 +45,44 @@ impl Coding {
     }
 }
 
-/// `compression`: the responses that are compressed, and the codings.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// `compression`: the messages that are compressed, and the codings.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// The allowed codings. If a client prefers several equally, the first one is used.
+    /// The codings of responses. If a client prefers several equally, the first one is used.
     pub codings: Vec<Coding>,
-    /// Prefixes of `Content-Type`; empty for any.
-    pub types: Vec<Octets>,
-    /// Responses with a shorter body, in bytes, are not compressed.
-    pub min_bytes: u64,
+    /// The coding of requests; without it they are not compressed.
+    pub request_coding: Option<Coding>,
+    /// Which requests are compressed.
+    pub requests: Compressed,
+    /// Which responses are.
+    pub responses: Compressed,
     /// Servers do not learn which codings the client accepts.
     pub offload: bool,
+}
+
+/// Which messages of a direction are compressed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Compressed {
+    /// Any of them are.
+    pub is_on: bool,
+    /// Prefixes of `Content-Type`; empty for any.
+    pub types: Vec<Octets>,
+    /// Messages with a shorter body, in bytes, are not compressed.
+    pub min_bytes: u64,
+}
+
+impl Default for Compression {
+    /// Responses are compressed, requests are not.
+    fn default() -> Self {
+        Compression {
+            codings: Vec::new(),
+            request_coding: None,
+            requests: Compressed::default(),
+            responses: Compressed {
+                is_on: true,
+                ..Compressed::default()
+            },
+            offload: false,
+        }
+    }
 }

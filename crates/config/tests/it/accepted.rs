@@ -794,16 +794,22 @@ fn compression_is_inherited_and_refused_word_by_word() {
     let config = accepted(
         "global\n maxzlibmem 16\n tune.comp.maxlevel 3\ndefaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n \
          compression algo gzip\nbackend a\nbackend b\n filter compression\n compression algo-res gzip deflate\n compression type text/ a/b\n \
-         compression type-res c/d\n compression minsize-res 1k\n compression offload\n compression direction response\n",
+         compression type-res c/d\n compression minsize-res 1k\n compression offload\n compression direction both\n \
+         compression algo-req deflate\n compression algo-req gzip\n compression type-req e/f\n compression minsize-req 2k\n",
     );
     assert_eq!(config.global.maxzlibmem_mib, Some(16));
     assert_eq!(config.global.tune.comp_level, 3);
     let [a, b] = [0, 1].map(|at| config.proxies[at].compression.clone().expect("one"));
     assert_eq!(a.codings, [Coding::Gzip]);
-    assert!(a.types.is_empty() && !a.offload);
+    assert!(a.responses.is_on && a.responses.types.is_empty() && !a.offload);
+    assert!(!a.requests.is_on && a.request_coding.is_none());
     assert_eq!(b.codings, [Coding::Gzip, Coding::Deflate]);
-    assert_eq!(b.types.len(), 3);
-    assert!(b.offload && b.min_bytes == 1024);
+    assert_eq!(b.responses.types.len(), 3);
+    assert!(b.offload && b.responses.is_on && b.responses.min_bytes == 1024);
+    // The last algorithm counts, as in HAProxy.
+    assert_eq!(b.request_coding, Some(Coding::Gzip));
+    assert_eq!(b.requests.types.len(), 1);
+    assert!(b.requests.is_on && b.requests.min_bytes == 2048);
     for (line, message) in [
         ("compression", "'compression' expects 'algo', 'type',"),
         ("compression algo br", "'br' is not a supported algorithm."),
@@ -813,13 +819,18 @@ fn compression_is_inherited_and_refused_word_by_word() {
         ),
         ("compression type", "'compression type' expects <type>."),
         (
-            "compression direction both",
-            "keyword 'compression direction request' is known but not implemented",
+            "compression direction up",
+            "'direction' expects 'request', 'response', or 'both'.",
         ),
         (
-            "compression algo-req gzip",
-            "keyword 'compression algo-req' is known but not implemented",
+            "compression algo-req br",
+            "'br' is not a supported algorithm.",
         ),
+        (
+            "compression algo-req",
+            "'compression algo-req' expects <algorithm>.",
+        ),
+        ("compression minsize-req x", "'minsize-req'"),
         ("compression minsize-res x", "'minsize-res'"),
     ] {
         let shown = report(&format!("backend b\n {line}\n"));

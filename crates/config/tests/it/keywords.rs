@@ -130,7 +130,7 @@ fn every_filter_is_known() {
             // Each needs more words.
             _ => format!("'{}'", row.name),
         };
-        let is_whole = matches!(row.name, "comp-res" | "compression" | "trace");
+        let is_whole = matches!(row.name, "comp-req" | "comp-res" | "compression" | "trace");
         let is_refused = shown.contains("[ALERT]") && shown.contains(&wanted);
         assert_eq!(is_refused, !is_whole, "{shown}");
     }

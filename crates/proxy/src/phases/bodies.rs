@@ -1,8 +1,8 @@
 //! Forwards both bodies from one end of a stream to the other, each at the pace of its slower side.
 //!
 //! Payload is sent on at once as far as the other end takes it. The rest stays with the connection
-//! that received it, which is not read until there is room. Filters are called in
-//! [`Cx::forward_up`] and [`Cx::forward_down`].
+//! that received it, which is not read until there is room. [`Cx::forward`] is where payload enters
+//! the filters of its direction.
 
 use config::model::Direction;
 use net::Driver;
@@ -20,6 +20,73 @@ const MADE_PARTS_A_TURN: u32 = 8;
 const MADE_PAUSE_MS: u64 = 1;
 
 impl<D: Driver> Cx<'_, D> {
+    // ---- both bodies
+
+    /// Sends payload of a direction on. Returns how many bytes were used.
+    #[inline(always)]
+    fn forward(&mut self, stream: &mut Stream, direction: Direction, bytes: &[u8]) -> usize {
+        let used = if stream.channel_mut(direction).filters.is_some() {
+            self.filter(stream, direction, bytes)
+        } else {
+            self.pass(stream, direction, bytes)
+        };
+        if direction == Direction::Up && stream.replay.keeps {
+            let bufsize = self.runtime_config.bufsize();
+            let room = bufsize.saturating_sub(stream.request.wire_bytes());
+            stream.replay.keep(&bytes[..used], room);
+        }
+        used
+    }
+
+    /// Sends payload as it is, if there is any. Returns how many bytes were taken.
+    #[inline(always)]
+    pub(super) fn pass(
+        &mut self,
+        stream: &mut Stream,
+        direction: Direction,
+        bytes: &[u8],
+    ) -> usize {
+        let Some(to) = stream.receiver(direction) else {
+            return bytes.len();
+        };
+        let wrote = if bytes.is_empty() {
+            Wrote::default()
+        } else {
+            self.core.links.send_data(self.io, to, bytes)
+        };
+        self.after_sending(stream, direction, wrote);
+        wrote.taken
+    }
+
+    /// Payload was sent: its receiver is active, or has to accept the rest before more is read.
+    #[inline(always)]
+    pub(super) fn after_sending(
+        &mut self,
+        stream: &mut Stream,
+        direction: Direction,
+        wrote: Wrote,
+    ) {
+        let now_ms = self.now().ms();
+        let activity = &mut stream.activity;
+        match direction {
+            Direction::Up => {
+                stream.txn.bytes_to_server += wrote.wire as u64;
+                activity.server.took(&mut stream.up, wrote.blocked, now_ms);
+            }
+            Direction::Down => {
+                stream.txn.bytes_out += wrote.wire as u64;
+                activity
+                    .client
+                    .took(&mut stream.down, wrote.blocked, now_ms);
+            }
+        }
+        if wrote.blocked
+            && let Some(sender) = stream.sender(direction)
+        {
+            self.core.links.hold(self.io, sender, Hold::Peer);
+        }
+    }
+
     // ---- the request's body
 
     /// Forwards payload of the request. Returns how many bytes were used.
@@ -31,47 +98,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.up.waiting.is_empty() {
             return 0;
         }
-        self.forward_up(stream, bytes)
-    }
-
-    fn forward_up(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
-        let Some(server) = stream.server.link() else {
-            return bytes.len();
-        };
-        let most = self.may_pass(stream, Direction::Up, bytes.len());
-        let wrote = self.send_part(server, &bytes[..most]);
-        stream.txn.bytes_to_server += wrote.wire as u64;
-        if stream.replay.keeps {
-            let bufsize = self.runtime_config.bufsize();
-            let room = bufsize.saturating_sub(stream.request.wire_bytes());
-            stream.replay.keep(&bytes[..wrote.taken], room);
-        }
-        self.after_upload(stream, wrote);
-        self.has_passed(stream, Direction::Up, wrote.taken, bytes.len() - most);
-        wrote.taken
-    }
-
-    /// Sends payload, if there is any.
-    #[inline]
-    fn send_part(&mut self, to: ExchangeId, bytes: &[u8]) -> Wrote {
-        if bytes.is_empty() {
-            Wrote::default()
-        } else {
-            self.core.links.send_data(self.io, to, bytes)
-        }
-    }
-
-    /// Payload was sent to the server: it is active, or has to accept the rest.
-    fn after_upload(&mut self, stream: &mut Stream, wrote: Wrote) {
-        let Some(client) = stream.client else { return };
-        stream
-            .activity
-            .server
-            .took(&mut stream.up, wrote.blocked, self.now().ms());
-        if wrote.blocked {
-            // The server is the slow side: stop reading the client.
-            self.core.links.hold(self.io, client, Hold::Peer);
-        }
+        self.forward(stream, Direction::Up, bytes)
     }
 
     /// The request's body is completely received; its trailers are in the channel.
@@ -88,6 +115,9 @@ impl<D: Driver> Cx<'_, D> {
     /// The request's body is completely received: forwards its end.
     fn finish_upload(&mut self, stream: &mut Stream) {
         if !stream.up.came || !stream.up.waiting.is_empty() || !stream.up.is_open {
+            return;
+        }
+        if stream.up.filters.is_some() && !self.finish_filters(stream, Direction::Up) {
             return;
         }
         stream.up.done = true;
@@ -122,9 +152,12 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     pub(super) fn send_waiting_up(&mut self, stream: &mut Stream) {
+        if stream.up.filters.is_some() && !self.send_filtered(stream, Direction::Up) {
+            return;
+        }
         if !stream.up.waiting.is_empty() {
             let mut waiting = std::mem::take(&mut stream.up.waiting);
-            let taken = self.forward_up(stream, &waiting);
+            let taken = self.forward(stream, Direction::Up, &waiting);
             waiting.drain(..taken);
             stream.up.waiting = waiting;
             self.tunnel_ends_follow(stream);
@@ -142,37 +175,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.down.waiting.is_empty() {
             return 0;
         }
-        self.forward_down(stream, bytes)
-    }
-
-    fn forward_down(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
-        let Some(client) = stream.client else {
-            return bytes.len();
-        };
-        let most = self.may_pass(stream, Direction::Down, bytes.len());
-        if stream.compressor.is_some() {
-            let used = self.compress_down(stream, &bytes[..most]);
-            self.has_passed(stream, Direction::Down, used, bytes.len() - most);
-            return used;
-        }
-        let wrote = self.send_part(client, &bytes[..most]);
-        stream.txn.bytes_out += wrote.wire as u64;
-        self.after_download(stream, wrote);
-        self.has_passed(stream, Direction::Down, wrote.taken, bytes.len() - most);
-        wrote.taken
-    }
-
-    /// Payload was sent to the client: it is active, or has to accept the rest.
-    pub(super) fn after_download(&mut self, stream: &mut Stream, wrote: Wrote) {
-        stream
-            .activity
-            .client
-            .took(&mut stream.down, wrote.blocked, self.now().ms());
-        if wrote.blocked
-            && let Some(server) = stream.server.link()
-        {
-            self.core.links.hold(self.io, server, Hold::Peer);
-        }
+        self.forward(stream, Direction::Down, bytes)
     }
 
     /// The response's body is completely received; its trailers are in the channel.
@@ -188,7 +191,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.down.came || !stream.down.waiting.is_empty() || !stream.down.is_open {
             return;
         }
-        if stream.compressor.is_some() && !self.finish_compression(stream) {
+        if stream.down.filters.is_some() && !self.finish_filters(stream, Direction::Down) {
             return;
         }
         stream.down.done = true;
@@ -218,12 +221,12 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     pub(super) fn send_waiting_down(&mut self, stream: &mut Stream) {
-        if stream.compressor.is_some() && !self.send_compressed(stream) {
+        if stream.down.filters.is_some() && !self.send_filtered(stream, Direction::Down) {
             return;
         }
         if !stream.down.waiting.is_empty() {
             let mut waiting = std::mem::take(&mut stream.down.waiting);
-            let taken = self.forward_down(stream, &waiting);
+            let taken = self.forward(stream, Direction::Down, &waiting);
             waiting.drain(..taken);
             stream.down.waiting = waiting;
             self.tunnel_ends_follow(stream);

@@ -1,12 +1,13 @@
-//! Compression of responses (`compression`, manual §4.2): when a response is compressed, and how
-//! its payload is sent.
+//! Compression of messages (`compression`, manual §4.2): which are compressed, and what becomes of
+//! their heads. Their payload is compressed in [`super::filters`].
 
-use config::model::{Coding, Compression};
+use config::model::{Coding, Compressed, Compression};
 use http::h1::Framing;
 use http::{FieldId, Head, Method, Name, Version};
 use net::Driver;
 
 use super::Cx;
+use crate::runtime_config::RuntimeConfig;
 use crate::stream::Stream;
 
 /// The lowest and the highest weight of an item of `Accept-Encoding` (RFC 9110 §12.4.2), in
@@ -14,20 +15,102 @@ use crate::stream::Stream;
 const NEVER: u32 = 0;
 const ALWAYS: u32 = 1000;
 
+/// What the backend and the frontend of a stream say of compression. Each setting is that of the
+/// backend, unless it has none.
+#[derive(Clone, Copy)]
+struct Rules<'a>([Option<&'a Compression>; 2]);
+
+impl<'a> Rules<'a> {
+    fn of(runtime_config: &'a RuntimeConfig, stream: &Stream) -> Rules<'a> {
+        let proxies = [stream.backend, stream.frontend];
+        Rules(proxies.map(|proxy| runtime_config.proxy(proxy).compression.as_deref()))
+    }
+
+    fn each(self) -> impl Iterator<Item = &'a Compression> {
+        self.0.into_iter().flatten()
+    }
+
+    /// The codings of responses.
+    fn codings(self) -> &'a [Coding] {
+        let mut codings = self.each().map(|rules| &*rules.codings);
+        codings.find(|codings| !codings.is_empty()).unwrap_or(&[])
+    }
+
+    fn request_coding(self) -> Option<Coding> {
+        self.each().find_map(|rules| rules.request_coding)
+    }
+
+    fn offload(self) -> bool {
+        self.each().any(|rules| rules.offload)
+    }
+
+    /// Whether requests, or responses, may be compressed: this one is long enough, it is of a
+    /// configured type, and no one has encoded it.
+    fn allow(
+        self,
+        which: impl Fn(&'a Compression) -> &'a Compressed,
+        head: &Head,
+        framing: Framing,
+    ) -> bool {
+        let each = || self.each().map(&which);
+        let min_bytes = each().map(|which| which.min_bytes).find(|least| *least > 0);
+        let types = each().map(|which| &*which.types);
+        let types = types.into_iter().find(|types| !types.is_empty());
+        let is_long = match framing {
+            Framing::Length(length) => length > 0 && length >= min_bytes.unwrap_or(0),
+            Framing::Chunked | Framing::UntilClose => true,
+            Framing::None => false,
+        };
+        let is_of_type = types.is_none_or(|types| {
+            let mut given = head.find(b"content-type");
+            given
+                .next()
+                .is_some_and(|(_, value)| types.iter().any(|each| begins(value, each)))
+        });
+        each().any(|which| which.is_on)
+            && is_long
+            && is_of_type
+            && head.version() != Version::Http10
+            && head.find(b"content-encoding").next().is_none()
+    }
+}
+
 impl<D: Driver> Cx<'_, D> {
-    /// Chooses how the response may be compressed. Called when the request's `Accept-Encoding` is
-    /// final.
+    /// Compresses the request where that is configured, and chooses how its response may be
+    /// compressed. Called when the fields of the request are final.
     #[cold]
-    pub(super) fn choose_coding(&mut self, stream: &mut Stream) {
-        let of = |proxy| self.runtime_config.proxy(proxy).compression.as_deref();
-        let Some(rules) = of(stream.backend).or_else(|| of(stream.frontend)) else {
+    pub(super) fn choose_codings(&mut self, stream: &mut Stream) {
+        let rules = Rules::of(self.runtime_config, stream);
+        let may = !stream.is_old && stream.txn.method != Method::Head;
+        if may {
+            self.begin_request_compression(stream, rules);
+        }
+        if rules.each().any(|rules| rules.responses.is_on) && !is_old_browser(stream) {
+            let coding = coding(rules.codings(), &stream.request);
+            stream.coding = coding.filter(|_| may);
+            if coding.is_some() && rules.offload() {
+                stream.request.remove_all(b"accept-encoding");
+            }
+        }
+    }
+
+    /// Decides whether the request is compressed, and changes its head.
+    fn begin_request_compression(&mut self, stream: &mut Stream, rules: Rules<'_>) {
+        let framing = stream.txn.request_body.framing;
+        let may =
+            !stream.wants_tunnel && rules.allow(|rules| &rules.requests, &stream.request, framing);
+        let coding = rules
+            .request_coding()
+            .filter(|coding| may && *coding != Coding::Identity);
+        let compressor = coding.and_then(|coding| self.core.compressors.take(coding));
+        let (Some(coding), Some(compressor)) = (coding, compressor) else {
             return;
         };
-        let may = !stream.is_old && stream.txn.method != Method::Head && !is_old_browser(stream);
-        stream.coding = may.then(|| coding(rules, &stream.request)).flatten();
-        if rules.offload {
-            stream.request.remove_all(b"accept-encoding");
-        }
+        stream.up.filters_mut().compressor = Some(Box::new(compressor));
+        stream.txn.request_body.framing = Framing::Chunked;
+        let head = &mut stream.request;
+        head.set_framing(Framing::Chunked);
+        head.append(b"content-encoding", coding.name().as_bytes());
     }
 
     /// Decides whether the response is compressed, before its head is sent. Returns how its payload
@@ -37,11 +120,12 @@ impl<D: Driver> Cx<'_, D> {
         let Some(coding) = stream.coding else {
             return framing;
         };
-        let of = |proxy| self.runtime_config.proxy(proxy).compression.as_deref();
-        let rules = of(stream.backend).or_else(|| of(stream.frontend));
-        let may = rules.is_some_and(|rules| {
-            !stream.wants_tunnel && may_compress(rules, &stream.response, framing)
-        });
+        let rules = Rules::of(self.runtime_config, stream);
+        let head = &stream.response;
+        let may = !stream.wants_tunnel
+            && (200..=203).contains(&head.status())
+            && rules.allow(|rules| &rules.responses, head, framing)
+            && may_transform(head);
         if !may {
             return framing;
         }
@@ -49,7 +133,7 @@ impl<D: Driver> Cx<'_, D> {
             let Some(compressor) = self.core.compressors.take(coding) else {
                 return framing;
             };
-            stream.compressor = Some(Box::new(compressor));
+            stream.down.filters_mut().compressor = Some(Box::new(compressor));
         }
         stream.txn.compressed = Some(coding.name());
         let head = &mut stream.response;
@@ -61,76 +145,24 @@ impl<D: Driver> Cx<'_, D> {
         }
         Framing::Chunked
     }
-
-    /// Compresses payload of a response and sends it. Returns how many bytes were used.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn compress_down(&mut self, stream: &mut Stream, bytes: &[u8]) -> usize {
-        // Sends earlier compressed bytes first, so that at most one delivery waits.
-        if !self.send_compressed(stream) {
-            return 0;
-        }
-        if let Some(compressor) = &mut stream.compressor {
-            compressor.write(bytes);
-        }
-        self.send_compressed(stream);
-        bytes.len()
-    }
-
-    /// Sends the compressed bytes. Whether all of them were taken.
-    #[cold]
-    pub(super) fn send_compressed(&mut self, stream: &mut Stream) -> bool {
-        let (Some(compressor), Some(client)) = (&mut stream.compressor, stream.client) else {
-            return true;
-        };
-        let waiting = compressor.waiting();
-        if waiting.is_empty() {
-            return true;
-        }
-        let wrote = self.core.links.send_data(self.io, client, waiting);
-        let is_all = wrote.taken == waiting.len();
-        compressor.has_left(wrote.taken);
-        stream.txn.bytes_out += wrote.wire as u64;
-        self.after_download(stream, wrote);
-        is_all
-    }
-
-    /// The response's payload is completely received: ends the compressed data. Whether all of it
-    /// was taken.
-    #[cold]
-    pub(super) fn finish_compression(&mut self, stream: &mut Stream) -> bool {
-        if let Some(compressor) = &mut stream.compressor {
-            compressor.finish();
-        }
-        self.send_compressed(stream)
-    }
-
-    /// A stream has ended: releases its compressor.
-    #[cold]
-    pub(super) fn end_compression(&mut self, stream: &mut Stream) {
-        if let Some(compressor) = stream.compressor.take() {
-            self.tell_compression(stream, compressor.totals());
-            self.core.compressors.put(*compressor);
-        }
-    }
 }
 
 /// The accepted coding with the highest weight; among equals, the one that the configuration names
 /// first. `identity` is always accepted and only changes the framing to chunks, as in HAProxy.
-fn coding(rules: &Compression, request: &Head) -> Option<Coding> {
+fn coding(codings: &[Coding], request: &Head) -> Option<Coding> {
     let accepted = || request.find(b"accept-encoding").map(|(_, value)| value);
     let weight = |coding: &Coding| {
         let name = coding.name().as_bytes();
         weight_of(accepted(), name).or_else(|| weight_of(accepted(), b"*"))
     };
     let mut best = None;
-    for coding in &rules.codings {
+    for coding in codings {
         let weight = weight(coding).unwrap_or(NEVER);
         if weight > best.map_or(NEVER, |(_, most)| most) {
             best = Some((*coding, weight));
         }
     }
-    let identity = rules.codings.contains(&Coding::Identity);
+    let identity = codings.contains(&Coding::Identity);
     best.map(|(coding, _)| coding)
         .or(identity.then_some(Coding::Identity))
 }
@@ -172,36 +204,22 @@ fn is_old_browser(stream: &Stream) -> bool {
     }
 }
 
-/// Whether a response may be compressed.
-fn may_compress(rules: &Compression, head: &Head, framing: Framing) -> bool {
-    let is_long = match framing {
-        Framing::Length(length) => length > 0 && length >= rules.min_bytes,
-        Framing::Chunked | Framing::UntilClose => true,
-        Framing::None => false,
-    };
+/// Whether the payload of a response may be replaced: the server forbids it in no way, and there is
+/// no `multipart` message, whose parts may come one by one.
+fn may_transform(head: &Head) -> bool {
     let mut controls = head.get_all(Name::CacheControl);
     let keeps = controls.any(|(_, value)| has_item(value, b"no-transform"));
-    is_long
-        && head.version() != Version::Http10
-        && (200..=203).contains(&head.status())
-        && head.find(b"content-encoding").next().is_none()
-        && !keeps
-        && is_of_type(rules, head)
-        && has_sound_etag(head)
+    let mut types = head.find(b"content-type");
+    let is_multipart = types
+        .next()
+        .is_some_and(|(_, value)| begins(value, b"multipart"));
+    !keeps && !is_multipart && has_sound_etag(head)
 }
 
-fn is_of_type(rules: &Compression, head: &Head) -> bool {
-    let begins = |value: &[u8], with: &[u8]| {
-        let start = value.get(..with.len());
-        start.is_some_and(|start| start.eq_ignore_ascii_case(with))
-    };
-    match head.find(b"content-type").next() {
-        None => rules.types.is_empty(),
-        Some((_, value)) if begins(value, b"multipart") => false,
-        Some((_, value)) => {
-            rules.types.is_empty() || rules.types.iter().any(|each| begins(value, each))
-        }
-    }
+/// Whether a value begins with this text, in any case.
+fn begins(value: &[u8], with: &[u8]) -> bool {
+    let start = value.get(..with.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(with))
 }
 
 /// Whether there is at most one `ETag`, and it can be made weak (RFC 9110 §8.8.3).

@@ -121,8 +121,8 @@ impl<D: Driver> Cx<'_, D> {
         if self.runtime_config.has_tables {
             self.end_tracking(stream);
         }
-        if stream.compressor.is_some() {
-            self.end_compression(stream);
+        if stream.up.filters.is_some() || stream.down.filters.is_some() {
+            self.end_filters(stream);
         }
         stream.phase = Phase::Done;
         stream.client.take()

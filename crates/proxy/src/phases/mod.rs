@@ -5,7 +5,6 @@
 //! phases once their head has been sent (see [`bodies`]).
 
 mod account;
-mod bandwidth;
 mod bodies;
 mod buffering;
 mod clients;
@@ -16,6 +15,7 @@ mod content;
 mod ends;
 mod exchanges;
 mod fault;
+mod filters;
 mod forwarded;
 mod names;
 mod observe;
@@ -80,7 +80,7 @@ pub(crate) struct Core {
     pub work: Work,
     /// Client connections of this worker.
     pub clients: u32,
-    /// The compressors of responses.
+    /// The compressors of messages.
     pub compressors: Compressors,
 }
 

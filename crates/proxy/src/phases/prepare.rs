@@ -51,8 +51,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::SelectServer)
     }
 
-    /// Adds the request's identifier and the client's addresses, and chooses how the response may
-    /// be compressed.
+    /// Adds the request's identifier and the client's addresses, and chooses how the messages are
+    /// compressed.
     #[inline(never)]
     fn add_request_fields(&mut self, stream: &mut Stream) {
         let frontend = self.runtime_config.proxy(stream.frontend);
@@ -65,7 +65,7 @@ impl<D: Driver> Cx<'_, D> {
             }
         }
         if self.runtime_config.compresses {
-            self.choose_coding(stream);
+            self.choose_codings(stream);
         }
         self.add_forwarding_headers(stream);
     }
@@ -78,6 +78,10 @@ impl<D: Driver> Cx<'_, D> {
         self.trace_server(stream);
         let backend = self.runtime_config.proxy(stream.backend);
         tell_server_name(backend, self.servers, stream);
+        if let Some(compressor) = stream.up.compressor_mut() {
+            // The request may have been sent before, to a connection that failed.
+            compressor.restart();
+        }
         let method = stream.sent_method();
         let how = Asked {
             framing: stream.txn.request_body.framing,

@@ -37,7 +37,8 @@ impl Cx<'_> {
                 (*bytes, period_ms, Some(held))
             }
         };
-        stream.bandwidth.turn_on(Limit {
+        let channel = stream.channel_mut(filter.direction);
+        channel.filters_mut().limits.turn_on(Limit {
             of: (proxy, switch.limit),
             direction: filter.direction,
             min_bytes: filter.min_bytes.into(),

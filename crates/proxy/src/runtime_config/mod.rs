@@ -106,7 +106,7 @@ pub struct RuntimeConfig {
     backends: HashMap<Box<[u8]>, ProxyId>,
     /// The reserved places of backends that are added at run time.
     reserve: Range<usize>,
-    /// Whether a proxy compresses responses.
+    /// Whether a proxy compresses messages.
     pub compresses: bool,
     /// `tune.vars` limits the variables of traffic.
     pub(crate) limits_vars: bool,

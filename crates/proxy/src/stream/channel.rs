@@ -3,6 +3,8 @@
 use http::Head;
 use net::timers::NEVER_MS;
 
+use super::filters::{Compressor, Filters};
+
 /// One direction of a stream.
 #[derive(Debug)]
 pub(crate) struct Channel {
@@ -10,6 +12,8 @@ pub(crate) struct Channel {
     pub waiting: Vec<u8>,
     /// The trailers.
     pub trailers: Head,
+    /// The filters of the payload; none for most channels.
+    pub filters: Option<Box<Filters>>,
     /// The head has been sent; the body may follow.
     pub is_open: bool,
     /// The body is completely received.
@@ -32,6 +36,7 @@ impl Default for Channel {
         Channel {
             waiting: Vec::new(),
             trailers: Head::default(),
+            filters: None,
             is_open: false,
             came: false,
             done: false,
@@ -52,6 +57,7 @@ impl Channel {
         let Channel {
             waiting,
             trailers,
+            filters,
             is_open,
             came,
             done,
@@ -61,6 +67,7 @@ impl Channel {
             delayed_until_ms,
         } = self;
         *delayed_until_ms = NEVER_MS;
+        *filters = None;
         keep_little(waiting);
         if !trailers.is_blank() {
             trailers.clear();
@@ -69,6 +76,16 @@ impl Channel {
         for flag in [is_open, came, done, cut, drops_trailers, is_blocked] {
             *flag = false;
         }
+    }
+
+    /// The filters of the payload, to add one.
+    pub fn filters_mut(&mut self) -> &mut Filters {
+        self.filters.get_or_insert_default()
+    }
+
+    /// The compressor of the payload, if it is compressed.
+    pub fn compressor_mut(&mut self) -> Option<&mut Compressor> {
+        self.filters.as_mut()?.compressor.as_deref_mut()
     }
 
     /// Whether rules need not wait longer for the body: it is complete, `enough` bytes are here, a

@@ -5,10 +5,9 @@
 //! end is a connection or a response that the process makes. Between them are two channels, one for
 //! each direction.
 
-mod bandwidth;
 mod channel;
-mod compressor;
 mod deadlines;
+mod filters;
 mod followed;
 mod limits;
 mod phase;
@@ -16,6 +15,7 @@ mod route;
 
 use std::sync::Arc;
 
+use config::model::Direction;
 use http::Head;
 use http::h1::Resume;
 use net::WorkerId;
@@ -26,10 +26,9 @@ use crate::ids::{ExchangeId, Owner, ProxyId, StreamId, Timers};
 use crate::runtime_config::{Moments, Skips};
 use crate::shared::StreamRef;
 use crate::statistics::generated_body::GeneratedBody;
-pub(crate) use bandwidth::{Bandwidth, FULL, Limit, rate_of};
 pub(crate) use channel::Channel;
-pub(crate) use compressor::{Compressor, Compressors};
 pub(crate) use deadlines::{Activity, Due, Until};
+pub(crate) use filters::{Compressors, FULL, Limit, rate_of};
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, Queue, RuleWait, Rules, Step, Tarpit, Tunnel};
 pub(crate) use route::{Binding, Replay, Route};
@@ -66,11 +65,8 @@ pub(crate) struct Stream {
     /// The phases that have nothing to do.
     pub skips: Skips,
     pub tracing: Tracing,
-    /// The bandwidth limits of its payload.
-    pub bandwidth: Bandwidth,
-    /// How the response may be compressed, and its compressor.
+    /// How the response may be compressed.
     pub coding: Option<config::model::Coding>,
-    pub compressor: Option<Box<Compressor>>,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
     /// Statistics do not count it.
@@ -205,6 +201,33 @@ impl Stream {
         Step::Go
     }
 
+    /// One direction of the stream.
+    #[inline(always)]
+    pub fn channel_mut(&mut self, direction: Direction) -> &mut Channel {
+        match direction {
+            Direction::Up => &mut self.up,
+            Direction::Down => &mut self.down,
+        }
+    }
+
+    /// The connection that payload of a direction comes from.
+    #[inline(always)]
+    pub fn sender(&self, direction: Direction) -> Option<ExchangeId> {
+        match direction {
+            Direction::Up => self.client,
+            Direction::Down => self.server.link(),
+        }
+    }
+
+    /// The connection that payload of a direction is sent to.
+    #[inline(always)]
+    pub fn receiver(&self, direction: Direction) -> Option<ExchangeId> {
+        match direction {
+            Direction::Up => self.server.link(),
+            Direction::Down => self.client,
+        }
+    }
+
     /// The reference that other threads use for this stream of `worker`.
     pub fn reference(&self, worker: WorkerId) -> StreamRef {
         StreamRef {
@@ -237,9 +260,7 @@ impl Stream {
             log: Log::default(),
             skips: Skips::default(),
             tracing: Tracing::default(),
-            bandwidth: Bandwidth::default(),
             coding: None,
-            compressor: None,
             backend_counted: false,
             ignored: false,
             was_tcp: false,
@@ -282,9 +303,7 @@ impl Stream {
             log,
             skips,
             tracing,
-            bandwidth,
             coding,
-            compressor,
             backend_counted,
             ignored,
             was_tcp,
@@ -320,8 +339,7 @@ impl Stream {
         *log = Log::default();
         *skips = Skips::default();
         tracing.reset();
-        bandwidth.reset();
-        (*coding, *compressor) = (None, None);
+        *coding = None;
         *interim_dropped = 0;
         for flag in [
             backend_counted,

@@ -234,3 +234,168 @@ fn a_slow_client_holds_the_server() {
     let payload = chunks(&sent[end.expect("a head") + 4..]);
     assert!(gunzip(&payload) == noise);
 }
+
+/// What a server gets for a request: the head, and the payload.
+fn upload(lines: &str, request: &str) -> (String, Vec<u8>) {
+    let mut play = Play::new(&runtime_config(&format!(
+        "{DEFAULTS}{lines}\nserver one 127.0.0.1:81\n"
+    )));
+    for line in [&format!("c1 > {request}"), "s1 ok"] {
+        play.line(line).expect("it can be done");
+        play.settle();
+    }
+    let place = play.place("s1").expect("a server");
+    received(play.driver.pipes[place].outbox.peek())
+}
+
+/// A head, and the payload behind it.
+fn received(sent: &[u8]) -> (String, Vec<u8>) {
+    let end = sent.windows(4).position(|window| window == b"\r\n\r\n");
+    let (head, body) = sent.split_at(end.expect("a head") + 4);
+    let head = String::from_utf8(head.to_vec()).expect("text");
+    let payload = if head.contains("chunked") {
+        chunks(body)
+    } else {
+        body.to_vec()
+    };
+    (head, payload)
+}
+
+fn post(fields: &str) -> String {
+    let body = body();
+    format!(
+        "POST / HTTP/1.1|host: a|content-length: {}|{fields}|{body}",
+        body.len()
+    )
+}
+
+const REQUESTS: &str = "compression direction both\ncompression algo-req gzip";
+
+#[test]
+fn a_request_is_compressed() {
+    let size = body().len();
+    let chunked = format!(
+        "POST / HTTP/1.1|host: a|transfer-encoding: chunked||{size:x}|{}|0||",
+        body()
+    );
+    for (lines, request) in [
+        (REQUESTS, post("")),
+        (REQUESTS, chunked),
+        ("filter comp-req\ncompression algo-req gzip", post("")),
+        (
+            "option http-buffer-request\ncompression direction request\ncompression algo-req gzip",
+            post(""),
+        ),
+    ] {
+        let (head, payload) = upload(lines, &request);
+        assert_eq!(gunzip(&payload), body(), "{lines}: {head}");
+        for field in ["transfer-encoding: chunked", "content-encoding: gzip"] {
+            assert_eq!(head.matches(field).count(), 1, "{lines} {field}: {head}");
+        }
+        assert!(!head.contains("content-length"), "{head}");
+    }
+}
+
+#[test]
+fn some_requests_stay_as_they_are() {
+    let of = |line: &str| format!("{REQUESTS}\n{line}");
+    for (lines, request) in [
+        ("compression algo-req gzip".into(), post("")),
+        ("compression direction request".into(), post("")),
+        (
+            "compression direction request\ncompression algo-req identity".into(),
+            post(""),
+        ),
+        (of("compression minsize-req 10k"), post("")),
+        (of("compression type-req text/"), post("")),
+        (
+            of("compression type-req text/"),
+            post("content-type: image/png|"),
+        ),
+        (of(""), post("content-encoding: br|")),
+    ] {
+        let (head, payload) = upload(&lines, &request);
+        assert!(!head.contains("gzip"), "{lines}: {head}");
+        assert_eq!(payload, bytes(&body()), "{lines}");
+    }
+    for request in [
+        "GET / HTTP/1.1|host: a||",
+        "POST / HTTP/1.1|host: a|content-length: 0||",
+    ] {
+        let (head, payload) = upload(REQUESTS, request);
+        assert!(!head.contains("gzip") && payload.is_empty(), "{head}");
+    }
+    let text = of("compression type-req text/");
+    let (head, _) = upload(&text, &post("content-type: text/plain|"));
+    assert!(head.contains("content-encoding: gzip"), "{head}");
+}
+
+/// Each setting is that of the backend, unless it has none.
+#[test]
+fn a_backend_adds_to_what_its_frontend_says() {
+    let mut play = Play::new(&runtime_config(
+        "defaults\nmode http\ntimeout client 1m\ntimeout server 1m\ntimeout connect 1m\n\
+         frontend f\nbind 127.0.0.1:80\ndefault_backend b\n\
+         compression algo gzip\ncompression type image/\n\
+         backend b\ncompression type text/\nserver one 127.0.0.1:81\n",
+    ));
+    for (kind, is_compressed) in [("text/plain", true), ("image/png", false)] {
+        for line in [
+            &format!("c1 > GET / HTTP/1.1|host: a|{GZIP}|"),
+            "s1 ok",
+            &format!("s1 > {}", response(&format!("content-type: {kind}|"))),
+        ] {
+            play.line(line).expect("it can be done");
+            play.settle();
+        }
+        let outbox = &mut play.driver.pipes[0].outbox;
+        let head = String::from_utf8_lossy(outbox.peek()).into_owned();
+        let found = head.contains("content-encoding: gzip");
+        assert_eq!(found, is_compressed, "{kind}: {head}");
+        outbox.take(outbox.len(), &mut Vec::new());
+    }
+}
+
+#[test]
+fn a_request_is_compressed_again_for_the_next_server() {
+    let mut play = Play::new(&runtime_config(&format!(
+        "{DEFAULTS}{REQUESTS}\nretry-on empty-response\nretries 2\nserver one 127.0.0.1:81\n"
+    )));
+    for line in [&format!("c1 > {}", post("")), "s1 ok", "s1 fin", "s2 ok"] {
+        play.line(line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        play.settle();
+    }
+    let [first, again] = ["s1", "s2"].map(|server| {
+        let place = play.place(server).expect("a server");
+        received(play.driver.pipes[place].outbox.peek())
+    });
+    assert_eq!(gunzip(&again.1), body(), "{}", again.0);
+    assert_eq!(first, again);
+}
+
+#[test]
+fn a_slow_server_holds_the_client() {
+    let mut play = Play::new(&runtime_config(&format!(
+        "{DEFAULTS}{REQUESTS}\nserver one 127.0.0.1:81\n"
+    )));
+    let mut random = Random::new(2);
+    let noise = std::iter::repeat_with(|| char::from(b'0' + random.below(10) as u8));
+    let noise: String = noise.take(400_000).collect();
+    let mut line = |line: &str| {
+        play.line(line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        play.settle();
+    };
+    let head = format!("POST / HTTP/1.1|host: a|content-length: {}||", noise.len());
+    line(&format!("c1 > {head}"));
+    line("s1 ok");
+    line("full s1");
+    line(&format!("c1 > {noise}"));
+    line("c1 held");
+    line("drain s1");
+    line("wait 1");
+    let place = play.place("s1").expect("a server");
+    let (_, payload) = received(play.driver.pipes[place].outbox.peek());
+    assert!(gunzip(&payload) == noise);
+}

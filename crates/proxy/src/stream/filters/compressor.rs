@@ -1,4 +1,4 @@
-//! Compresses the payload of a response (RFC 9110 §8.4, RFC 1950 to 1952).
+//! Compresses the payload of a message (RFC 9110 §8.4, RFC 1950 to 1952).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,7 +10,7 @@ use flate2::{Compress, Compression as Level, Crc, FlushCompress, Status};
 pub(crate) const COMPRESSOR_BYTES: u64 = 268 << 10;
 /// Memory of all compressors without `maxzlibmem`, bytes.
 const ALL_BYTES_DEFAULT: u64 = 256 << 20;
-/// Spare compressors that a worker keeps for later responses.
+/// Spare compressors that a worker keeps for later messages.
 const SPARE_MAX: usize = 8;
 /// The growth step of a compressor's buffer, bytes.
 const PIECE_BYTES: usize = 8 << 10;
@@ -29,7 +29,7 @@ pub(crate) struct Compressors {
     level: u32,
 }
 
-/// Compresses one response.
+/// Compresses one message.
 #[derive(Debug)]
 pub(crate) struct Compressor {
     deflate: Compress,
@@ -66,7 +66,7 @@ impl Compressors {
         }
     }
 
-    /// A compressor for a response. None when the memory limit is reached.
+    /// A compressor for a message. None when the memory limit is reached.
     pub fn take(&mut self, coding: Coding) -> Option<Compressor> {
         let has_container = coding == Coding::Deflate;
         let same = |spare: &Compressor| (spare.coding == Coding::Deflate) == has_container;
@@ -89,28 +89,42 @@ impl Compressors {
             }
         };
         compressor.coding = coding;
-        if coding == Coding::Gzip {
-            compressor.out.extend_from_slice(&GZIP_HEAD);
-        }
+        compressor.begin();
         Some(compressor)
     }
 
-    /// Takes back the compressor of a response that has ended.
+    /// Takes back the compressor of a message that has ended.
     pub fn put(&mut self, mut compressor: Compressor) {
         if self.spare.len() >= SPARE_MAX {
             return;
         }
-        compressor.deflate.reset();
-        compressor.crc.reset();
-        compressor.out.clear();
+        compressor.reset();
         compressor.out.shrink_to(KEPT_BYTES_MAX);
-        compressor.sent = 0;
-        compressor.is_finished = false;
         self.spare.push(compressor);
     }
 }
 
 impl Compressor {
+    /// Begins with the first byte of the message again.
+    pub fn restart(&mut self) {
+        self.reset();
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        if self.coding == Coding::Gzip {
+            self.out.extend_from_slice(&GZIP_HEAD);
+        }
+    }
+
+    fn reset(&mut self) {
+        self.deflate.reset();
+        self.crc.reset();
+        self.out.clear();
+        self.sent = 0;
+        self.is_finished = false;
+    }
+
     /// Compressed bytes that have not been sent.
     pub fn waiting(&self) -> &[u8] {
         &self.out[self.sent..]

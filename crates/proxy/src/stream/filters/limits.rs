@@ -1,4 +1,4 @@
-//! The bandwidth limits of a stream (manual §9.7): how much of its payload may pass now.
+//! The bandwidth limits of a channel (manual §9.7): how much of its payload may pass now.
 //!
 //! A limit fills a bucket at its rate. The bucket holds the bytes of [`BUCKET_US`], so that a
 //! stream neither begins with a burst nor is cut into tiny parts. A shared limit also reads the
@@ -16,9 +16,9 @@ const BUCKET_US: u64 = 20_000;
 /// The initial time of emptying, far in the past: the bucket is full.
 pub(crate) const FULL: i64 = i64::MIN;
 
-/// The limits that rules enabled for a stream. Takes no memory before the first one.
+/// The limits that rules enabled for a channel.
 #[derive(Debug, Default)]
-pub(crate) struct Bandwidth {
+pub(crate) struct Limits {
     limits: Vec<Limit>,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Limit {
     pub emptied_us: i64,
 }
 
-impl Bandwidth {
+impl Limits {
     /// Enables a limit. Restarts it if it is enabled already.
     pub fn turn_on(&mut self, limit: Limit) {
         match self.limits.iter_mut().find(|known| known.of == limit.of) {
@@ -48,31 +48,18 @@ impl Bandwidth {
         }
     }
 
-    /// Whether no limit is enabled.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.limits.is_empty()
-    }
-
-    /// Disables all limits and releases their table entries.
-    pub fn reset(&mut self) {
-        self.limits.clear();
-    }
-
     /// How much of `len` bytes may pass now.
-    pub fn most(&mut self, direction: Direction, len: usize, now_us: u64) -> usize {
-        let limits = self.limits.iter_mut();
-        let own = limits.filter(|limit| limit.direction == direction);
-        let most = own.map(|limit| limit.most(len as u64, now_us)).min();
+    pub fn most(&mut self, len: usize, now_us: u64) -> usize {
+        let most = self.limits.iter_mut();
+        let most = most.map(|limit| limit.most(len as u64, now_us)).min();
         most.map_or(len, |most| most as usize)
     }
 
-    /// Notes that `bytes` have passed, which [`Bandwidth::most`] allowed, while `rest` bytes are
-    /// held back. Returns how long they wait, milliseconds.
-    pub fn take(&mut self, direction: Direction, bytes: usize, rest: usize, now_us: u64) -> u64 {
-        let limits = self.limits.iter_mut();
+    /// Notes that `bytes` have passed, which [`Limits::most`] allowed, while `rest` bytes are held
+    /// back. Returns how long they wait, milliseconds.
+    pub fn take(&mut self, bytes: usize, rest: usize, now_us: u64) -> u64 {
         let mut wait_us = 0;
-        for limit in limits.filter(|limit| limit.direction == direction) {
+        for limit in &mut self.limits {
             limit.take(bytes as u64, now_us);
             wait_us = wait_us.max(limit.wait_us(rest as u64, now_us));
         }
@@ -193,16 +180,16 @@ mod tests {
     /// The bytes that pass in one second of virtual time, and the number of parts, for a sender
     /// with parts of `part` bytes.
     fn in_a_second(limits: Vec<Limit>, part: usize) -> (usize, usize) {
-        let mut bandwidth = Bandwidth::default();
+        let mut all = Limits::default();
         for (place, mut limit) in limits.into_iter().enumerate() {
             limit.of.1 = place;
-            bandwidth.turn_on(limit);
+            all.turn_on(limit);
         }
         let start_us = 5_000_000;
         let (mut now_us, mut passed, mut parts) = (start_us, 0, 0);
         while now_us < start_us + 1_000_000 {
-            let bytes = bandwidth.most(Direction::Down, part, now_us);
-            let wait_ms = bandwidth.take(Direction::Down, bytes, part - bytes, now_us);
+            let bytes = all.most(part, now_us);
+            let wait_ms = all.take(bytes, part - bytes, now_us);
             passed += bytes;
             parts += 1;
             assert!(parts < 100_000, "it neither passes nor waits");
@@ -237,35 +224,28 @@ mod tests {
     }
 
     #[test]
-    fn the_other_direction_is_free() {
-        let mut bandwidth = Bandwidth::default();
-        bandwidth.turn_on(limit(1, 1000, 0));
-        assert_eq!(bandwidth.most(Direction::Up, 1 << 20, 5_000_000), 1 << 20);
-    }
-
-    #[test]
     fn the_least_passes_at_once_or_not_at_all() {
-        let mut bandwidth = Bandwidth::default();
-        bandwidth.turn_on(limit(10_000, 1000, 2896));
+        let mut all = Limits::default();
+        all.turn_on(limit(10_000, 1000, 2896));
         let mut now_us = 5_000_000;
         for _ in 0..20 {
-            let bytes = bandwidth.most(Direction::Down, 16_384, now_us);
+            let bytes = all.most(16_384, now_us);
             assert!(bytes == 0 || bytes >= 2896, "{bytes}");
-            now_us += 1000 * bandwidth.take(Direction::Down, bytes, 16_384 - bytes, now_us);
+            now_us += 1000 * all.take(bytes, 16_384 - bytes, now_us);
         }
         // The last part may be smaller.
         now_us += 1_000_000;
-        assert_eq!(bandwidth.most(Direction::Down, 5, now_us), 5);
+        assert_eq!(all.most(5, now_us), 5);
     }
 
     #[test]
     fn what_the_peer_did_not_take_is_not_counted() {
-        let mut bandwidth = Bandwidth::default();
-        bandwidth.turn_on(limit(10_000, 1000, 0));
+        let mut all = Limits::default();
+        all.turn_on(limit(10_000, 1000, 0));
         let now_us = 5_000_000;
-        assert_eq!(bandwidth.most(Direction::Down, 1000, now_us), 200);
-        bandwidth.take(Direction::Down, 50, 800, now_us);
-        assert_eq!(bandwidth.most(Direction::Down, 1000, now_us), 150);
+        assert_eq!(all.most(1000, now_us), 200);
+        all.take(50, 800, now_us);
+        assert_eq!(all.most(1000, now_us), 150);
     }
 
     #[test]
