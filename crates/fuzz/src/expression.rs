@@ -176,10 +176,7 @@ impl<'d> Facts<'d> {
 }
 
 fn now() -> Now {
-    Now {
-        mono_ns: 1_000_000_000,
-        wall_ns: 1_795_179_662_123_000_000,
-    }
+    Now::new(1_000_000_000, 1_795_179_662_123_000_000)
 }
 
 /// A world with two proxies and a server.

@@ -96,10 +96,10 @@ impl Stopwatch {
             None => sys::monotonic_ns(),
         };
         // The wall clock advances from the round's time: one reading instead of two.
-        Now {
+        Now::new(
             mono_ns,
-            wall_ns: self.round.wall_ns + mono_ns.saturating_sub(self.round.mono_ns),
-        }
+            self.round.wall_ns + mono_ns.saturating_sub(self.round.mono_ns),
+        )
     }
 
     /// The monotonic time, nanoseconds, at a value of the counter.

@@ -173,10 +173,10 @@ pub(crate) struct Facts {
 
 /// 2026-11-20 13:01:02.123 UTC, plus milliseconds.
 pub(crate) fn at_ms(ms: u64) -> Now {
-    Now {
-        mono_ns: (1_000 + ms) * 1_000_000,
-        wall_ns: (1_795_179_662_123 + ms) * 1_000_000,
-    }
+    Now::new(
+        (1_000 + ms) * 1_000_000,
+        (1_795_179_662_123 + ms) * 1_000_000,
+    )
 }
 
 /// An address.

@@ -88,10 +88,7 @@ mod tests {
     use super::*;
 
     fn at(ms: u64) -> Now {
-        Now {
-            mono_ns: ms * 1_000_000,
-            wall_ns: 0,
-        }
+        Now::new(ms * 1_000_000, 0)
     }
 
     #[test]

@@ -421,7 +421,7 @@ mod tests {
         }
         driver.close(sock);
         let pass = |driver: &mut EpollDriver| {
-            driver.now.mono_ns += ORPHAN_MS * 1_000_000;
+            driver.now = driver.now.after_ms(ORPHAN_MS);
             driver.bury_orphans();
             driver.socks.get_mut(sock).is_some()
         };

@@ -5,10 +5,7 @@ use std::mem::zeroed;
 /// The current time of both clocks. Only drivers call this.
 #[must_use]
 pub fn now() -> crate::Now {
-    crate::Now {
-        mono_ns: clock(libc::CLOCK_MONOTONIC),
-        wall_ns: clock(libc::CLOCK_REALTIME),
-    }
+    crate::Now::new(clock(libc::CLOCK_MONOTONIC), clock(libc::CLOCK_REALTIME))
 }
 
 /// The most that the wall clock may differ from the time predicted by the monotonic clock,
@@ -27,7 +24,7 @@ fn going_on(before: crate::Now, now: crate::Now) -> crate::Now {
     let passed_ns = now.mono_ns.saturating_sub(before.mono_ns);
     let wall_ns = before.wall_ns.saturating_add(passed_ns);
     if wall_ns.abs_diff(now.wall_ns) <= WALL_APART_NS_MAX {
-        crate::Now { wall_ns, ..now }
+        crate::Now::new(now.mono_ns, wall_ns)
     } else {
         now
     }
@@ -89,7 +86,7 @@ mod tests {
 
     #[test]
     fn the_wall_clock_goes_on_until_it_is_set() {
-        let at = |mono_ns, wall_ns| Now { mono_ns, wall_ns };
+        let at = |mono_ns, wall_ns| Now::new(mono_ns, wall_ns);
         let before = at(1_000_000, 50_000_000);
         for late in [0, 1, 100_000] {
             let now = going_on(before, at(3_000_000, 52_000_000 + late));

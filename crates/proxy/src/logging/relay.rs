@@ -306,10 +306,7 @@ mod tests {
         let message = Message::parse(text.as_bytes());
         let mut line = Vec::new();
         let dates = Dates::fixed(b"Nov 27 13:01:02", b"2026-11-27T13:01:02+01:00");
-        let now = Now {
-            wall_ns: 345_678_000,
-            ..Now::default()
-        };
+        let now = Now::new(0, 345_678_000);
         write(
             &dates,
             now,

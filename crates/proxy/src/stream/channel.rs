@@ -67,7 +67,9 @@ impl Channel {
             delayed_until_ms,
         } = self;
         *delayed_until_ms = NEVER_MS;
-        *filters = None;
+        if filters.is_some() {
+            *filters = None;
+        }
         keep_little(waiting);
         if !trailers.is_blank() {
             trailers.clear();

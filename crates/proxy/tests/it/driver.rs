@@ -213,10 +213,7 @@ impl SimDriver {
     /// `bufsize`: that of the configuration.
     pub fn new(listeners: usize, bufsize: usize) -> Self {
         SimDriver {
-            now: Now {
-                mono_ns: 1_000_000_000,
-                wall_ns: 1_700_000_000_000_000_000,
-            },
+            now: Now::new(1_000_000_000, 1_700_000_000_000_000_000),
             pipes: Vec::new(),
             free: Vec::new(),
             names: Slots::default(),
@@ -283,8 +280,7 @@ impl SimDriver {
     }
 
     pub fn advance_ms(&mut self, ms: u64) {
-        self.now.mono_ns += ms * 1_000_000;
-        self.now.wall_ns += ms * 1_000_000;
+        self.now = self.now.after_ms(ms);
     }
 
     /// Writes a line of the trace.

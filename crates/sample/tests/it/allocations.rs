@@ -91,10 +91,7 @@ const CHAINS: &[(&[u8], &[&str])] = &[
 #[test]
 fn converters_allocate_nothing() {
     let addr = || Addr::Inet("127.0.0.1:80".parse().expect("an address"));
-    let now = Now {
-        mono_ns: 1,
-        wall_ns: 1_795_179_662_123_000_000,
-    };
+    let now = Now::new(1, 1_795_179_662_123_000_000);
     let session = Session::new(now, addr(), addr(), 0, 0);
     let mut compiler = Compiler::new();
     let var = compiler.var("txn.v").expect("a variable");

@@ -104,10 +104,10 @@ fn state(random: &mut Random) -> &'static [u8] {
 }
 
 fn now(random: &mut Random) -> Now {
-    Now {
-        mono_ns: random.next() >> random.pick(&[8, 30, 60]),
-        wall_ns: 1_700_000_000_000_000_000 + (random.next() >> 16),
-    }
+    Now::new(
+        random.next() >> random.pick(&[8, 30, 60]),
+        1_700_000_000_000_000_000 + (random.next() >> 16),
+    )
 }
 
 fn direction(random: &mut Random) -> Direction {
@@ -385,10 +385,7 @@ fn eprintln_seed(seed: u64) {
     eprintln!("recording {seed}");
 }
 
-const AT: Now = Now {
-    mono_ns: 5,
-    wall_ns: 1_000,
-};
+const AT: Now = Now::new(5, 1_000);
 
 fn begun(trace: &mut Trace, ids: &mut Ids) -> Option<SpanIndex> {
     let head = Head {
