@@ -41,19 +41,13 @@ pub struct Now {
     pub mono_ns: u64,
     /// Nanoseconds since the UNIX epoch. Only logs and dates use this.
     pub wall_ns: u64,
-    /// Monotonic milliseconds: read many times a round, so the division is done once.
-    mono_ms: u64,
 }
 
 impl Now {
     /// The time of these two clocks, nanoseconds.
     #[must_use]
     pub const fn new(mono_ns: u64, wall_ns: u64) -> Now {
-        Now {
-            mono_ns,
-            wall_ns,
-            mono_ms: mono_ns / 1_000_000,
-        }
+        Now { mono_ns, wall_ns }
     }
 
     /// This time later, in milliseconds, on both clocks.
@@ -66,7 +60,7 @@ impl Now {
     /// Monotonic milliseconds, the unit of every timeout.
     #[must_use]
     pub const fn ms(self) -> u64 {
-        self.mono_ms
+        self.mono_ns / 1_000_000
     }
 }
 
@@ -194,6 +188,10 @@ impl Parcel {
 pub trait Driver: Sockets {
     /// The time of this round.
     fn now(&self) -> Now;
+    /// The same in monotonic milliseconds: [`Now::ms`], which is read many times in a round.
+    fn now_ms(&self) -> u64 {
+        self.now().ms()
+    }
     /// The current time, for measurements within a round.
     fn clock(&self) -> Now {
         self.now()

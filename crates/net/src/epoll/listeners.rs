@@ -169,7 +169,7 @@ impl EpollDriver {
             }
             Accept::Exhausted => {
                 engine.retract(self, id);
-                self.listeners.rest(&self.epoll, self.now.ms());
+                self.listeners.rest(&self.epoll, self.now_ms);
                 return Came::Full;
             }
         };

@@ -114,6 +114,8 @@ pub struct EpollDriver {
     buffers: SocketBuffers,
     local_addrs: bool,
     now: Now,
+    /// [`Now::ms`] of it.
+    now_ms: u64,
     stopwatch: Stopwatch,
     outbox: send::Outbox,
     /// Closed sockets with bytes that the kernel did not take yet, ordered by the time when they
@@ -201,6 +203,7 @@ impl EpollDriver {
             buffers: setup.buffers,
             local_addrs: setup.local_addrs,
             now,
+            now_ms: now.ms(),
             stopwatch: Stopwatch::new(setup.measures),
             outbox: send::Outbox::default(),
             orphans: VecDeque::new(),
@@ -209,6 +212,12 @@ impl EpollDriver {
         };
         driver.listeners.arm(&driver.epoll);
         Ok(driver)
+    }
+
+    /// This round's time, from now on.
+    fn set_now(&mut self, now: Now) {
+        self.now = now;
+        self.now_ms = now.ms();
     }
 
     /// Serves until an order told the engine to stop and no work is left.
@@ -226,8 +235,9 @@ impl EpollDriver {
             let deadline_ms = engine.next_deadline_ms();
             let timeout_ms = self.wait_ms(engine, deadline_ms);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
-            self.now = self.stopwatch.start();
-            self.listeners.end_rest(&self.epoll, self.now.ms());
+            let now = self.stopwatch.start();
+            self.set_now(now);
+            self.listeners.end_rest(&self.epoll, self.now_ms);
             for index in 0..count {
                 let event = events.get(index);
                 match event.token {
@@ -252,7 +262,7 @@ impl EpollDriver {
             self.serve_ready(engine, &mut buffer);
             self.serve_bulk(engine, &mut buffer);
             // Deadlines that this round has set are looked at in the next one.
-            if deadline_ms.is_some_and(|at_ms| at_ms <= self.now.ms()) {
+            if deadline_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
                 engine.on_timer(self);
             }
             if self.listeners.are_closing() {
@@ -281,7 +291,7 @@ impl EpollDriver {
         }
         match next {
             u64::MAX => -1,
-            next => i32::try_from(next.saturating_sub(self.now.ms())).unwrap_or(i32::MAX),
+            next => i32::try_from(next.saturating_sub(self.now_ms)).unwrap_or(i32::MAX),
         }
     }
 
@@ -504,6 +514,10 @@ fn set_buffers(fd: RawFd, receive: Option<i32>, send: Option<i32>) {
 impl Driver for EpollDriver {
     fn now(&self) -> Now {
         self.now
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.now_ms
     }
 
     fn clock(&self) -> Now {

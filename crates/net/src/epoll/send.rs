@@ -319,7 +319,7 @@ impl EpollDriver {
             entry.orphan = true;
             self.orphans.push_back(Orphan {
                 sock,
-                until_ms: self.now.ms() + ORPHAN_MS,
+                until_ms: self.now_ms + ORPHAN_MS,
                 sent: 0,
             });
         }
@@ -347,7 +347,7 @@ impl EpollDriver {
     }
 
     pub(super) fn bury_orphans(&mut self) {
-        let now_ms = self.now.ms();
+        let now_ms = self.now_ms;
         while let Some(orphan) = self.orphans.front_mut() {
             let sock = orphan.sock;
             let Some(entry) = self.socks.get_mut(sock) else {
@@ -421,7 +421,7 @@ mod tests {
         }
         driver.close(sock);
         let pass = |driver: &mut EpollDriver| {
-            driver.now = driver.now.after_ms(ORPHAN_MS);
+            driver.set_now(driver.now.after_ms(ORPHAN_MS));
             driver.bury_orphans();
             driver.socks.get_mut(sock).is_some()
         };

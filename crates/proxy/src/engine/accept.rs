@@ -108,7 +108,7 @@ impl<D: Driver> Turn<'_, D> {
             return false;
         }
         let frontend = bind.frontend;
-        let now_ms = self.cx.now().ms();
+        let now_ms = self.cx.now_ms();
         let shared = &self.cx.core.ambient.shared;
         let speaks_tls = self.cx.runtime_config.bind(bind).tls.is_some();
         let sessions = self.cx.runtime_config.proxy(frontend).rate_limit_sessions;
@@ -142,7 +142,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Checks the paused listeners again when it is time.
     pub(super) fn look_for_room(&mut self) {
-        if self.cx.now().ms() >= self.state.room_at_ms {
+        if self.cx.now_ms() >= self.state.room_at_ms {
             self.state.room_at_ms = NEVER_MS;
             self.reopen_listeners();
         }

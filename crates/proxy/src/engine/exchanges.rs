@@ -217,7 +217,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The deadline of a connection has passed. Whether it was one of its mux.
     pub(super) fn idle_timeout(&mut self, link: ConnId) -> bool {
-        let now_ms = self.cx.now().ms();
+        let now_ms = self.cx.now_ms();
         match self.cx.core.links.idle_due(self.cx.io, link, now_ms) {
             IdleDue::Above => return false,
             IdleDue::InUse => {}

@@ -50,7 +50,7 @@ impl<D: Driver> Turn<'_, D> {
         if self.state.life != Life::Serving {
             return;
         }
-        let now_ms = self.cx.now().ms();
+        let now_ms = self.cx.now_ms();
         self.cx.core.ambient.stopping = true;
         self.state.life = Life::Draining {
             close_at_ms: now_ms.saturating_add(grace_ms),
@@ -70,7 +70,7 @@ impl<D: Driver> Turn<'_, D> {
         else {
             return;
         };
-        let now_ms = self.cx.now().ms();
+        let now_ms = self.cx.now_ms();
         if !closed && now_ms >= close_at_ms {
             self.state.life = Life::Draining {
                 close_at_ms,

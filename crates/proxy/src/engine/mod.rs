@@ -319,7 +319,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             turn.trace_timers();
         });
         self.streams.trim(&mut self.core.timers);
-        let now_ms = driver.now().ms();
+        let now_ms = driver.now_ms();
         if self.state.release_at_ms <= now_ms {
             self.release_servers(now_ms);
         }
@@ -548,7 +548,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Runs the timers of filters that are due.
     fn trace_timers(&mut self) {
-        let now_ms = self.cx.now().ms();
+        let now_ms = self.cx.now_ms();
         while let Some((id, number, filter)) = self.cx.core.tracing.next_idle(now_ms) {
             self.with_stream(id, |cx, stream| {
                 if stream.txn.id == number {

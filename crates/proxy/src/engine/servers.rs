@@ -30,7 +30,7 @@ impl Engine {
             ambient: &self.core.ambient,
         });
         self.enter(driver, None, |turn| turn.close_idle_of(&changed));
-        self.release_servers(driver.now().ms());
+        self.release_servers(driver.now_ms());
     }
 
     /// Reports the deleted servers that this worker no longer uses. If it still uses one, it looks

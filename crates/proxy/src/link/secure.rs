@@ -149,7 +149,7 @@ impl Outgoing {
     ) {
         let mut rest = bytes;
         if let Some(short) = &self.short {
-            let beginning = transfer.note(bytes.len(), io.now().ms(), short);
+            let beginning = transfer.note(bytes.len(), io.now_ms(), short);
             let (first, behind) = bytes.split_at(beginning);
             for record in first.chunks(short.bytes) {
                 let _ = session.write(record, &mut self.sealed);

@@ -66,7 +66,7 @@ impl<D: Driver> Cx<'_, D> {
         direction: Direction,
         wrote: Wrote,
     ) {
-        let now_ms = self.now().ms();
+        let now_ms = self.now_ms();
         let activity = &mut stream.activity;
         match direction {
             Direction::Up => {
@@ -247,7 +247,7 @@ impl<D: Driver> Cx<'_, D> {
         stream
             .activity
             .client
-            .took(&mut stream.down, wrote.blocked, self.now().ms());
+            .took(&mut stream.down, wrote.blocked, self.now_ms());
         if is_over {
             stream.server = ServerEnd::Nobody;
             self.download_came(stream);
@@ -313,7 +313,7 @@ impl<D: Driver> Cx<'_, D> {
         stream
             .activity
             .client
-            .took(&mut stream.down, blocked, self.now().ms());
+            .took(&mut stream.down, blocked, self.now_ms());
         if blocked {
             return;
         }
@@ -341,7 +341,7 @@ impl<D: Driver> Cx<'_, D> {
         stream
             .activity
             .server
-            .took(&mut stream.up, blocked, self.now().ms());
+            .took(&mut stream.up, blocked, self.now_ms());
         if blocked {
             return;
         }
@@ -383,7 +383,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.up.done {
             self.end_server_after(stream);
         }
-        stream.txn.timing.data_end_ms = Some(self.now().ms());
+        stream.txn.timing.data_end_ms = Some(self.now_ms());
         self.finish(stream);
         Step::Wait
     }

@@ -196,7 +196,7 @@ impl<D: Driver> Cx<'_, D> {
         let Role::Client(mut client) = entry.role else {
             return;
         };
-        client.session.tracked.end(self.io.now().ms());
+        client.session.tracked.end(self.io.now_ms());
         let shared = &core.ambient.shared;
         if self.runtime_config.config.global.var_limits.process > 0 {
             shared.var_bytes_change(client.session.vars.bytes(), 0);

@@ -75,7 +75,7 @@ impl<D: Driver> Cx<'_, D> {
             return stream.go(Phase::SelectServer);
         };
         self.respond(stream);
-        let now_ms = self.now().ms();
+        let now_ms = self.now_ms();
         stream.txn.timing.queued_ms.get_or_insert(now_ms);
         // Most requests need nothing particular of a connection.
         let is_plain = self.servers.at(server).has_equal_conns()
@@ -434,7 +434,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(link) = stream.server.link() else {
             return;
         };
-        stream.txn.timing.connected_ms = Some(self.now().ms());
+        stream.txn.timing.connected_ms = Some(self.now_ms());
         stream.txn.server_error = ConnError::None;
         self.observe(stream, Seen::Connected);
         let server = self.core.links.server(link);

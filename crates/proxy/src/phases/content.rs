@@ -48,7 +48,7 @@ impl<D: Driver> Cx<'_, D> {
     ) -> Step {
         let config = self.runtime_config.proxy(proxy);
         let delay = config.tcp_request_inspect_delay;
-        let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
+        let over = inspection.until_ms.is_some_and(|at| self.now_ms() >= at);
         let is_full = stream.up.waiting.len() >= self.runtime_config.bufsize();
         let last_chance = over || delay.is_none() || is_full || stream.up.came || stream.up.cut;
         let outcome = self.with_rules(stream, |cx, stream| {
@@ -108,7 +108,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let backend = self.runtime_config.proxy(stream.backend);
         let delay = backend.tcp_response_inspect_delay;
-        let over = inspection.until_ms.is_some_and(|at| self.now().ms() >= at);
+        let over = inspection.until_ms.is_some_and(|at| self.now_ms() >= at);
         let is_full = stream.down.waiting.len() >= self.runtime_config.bufsize();
         let last_chance = over || is_full || stream.down.came || delay.is_none();
         if stream.down.waiting.is_empty() && !last_chance {

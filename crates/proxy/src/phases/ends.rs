@@ -87,7 +87,7 @@ impl<D: Driver> Cx<'_, D> {
         if !stream.lookups.is_empty() {
             self.give_up_lookups(stream);
         }
-        let now_ms = self.now().ms();
+        let now_ms = self.now_ms();
         stream.txn.timing.data_end_ms.get_or_insert(now_ms);
         self.release_server(stream);
         if !stream.ignored {
@@ -223,7 +223,7 @@ impl<D: Driver> Cx<'_, D> {
     /// A deadline of the stream has passed.
     pub fn stream_timeout(&mut self, stream: &mut Stream) {
         let deadlines = stream.deadlines(self.runtime_config);
-        match deadlines.due(self.now().ms()) {
+        match deadlines.due(self.now_ms()) {
             // The deadline has been moved meanwhile.
             None => {}
             Some(Due::Pace) => self.pace_over(stream),

@@ -232,11 +232,17 @@ impl<D: Driver> Cx<'_, D> {
         self.io.now()
     }
 
+    /// The same in monotonic milliseconds.
+    #[inline]
+    pub fn now_ms(&self) -> u64 {
+        self.io.now_ms()
+    }
+
     /// Counts one event of a rate.
     #[inline(always)]
     pub fn mark(&self, what: Pace) {
         let ambient = &self.core.ambient;
-        ambient.shared.mark(ambient.worker, what, self.now().ms());
+        ambient.shared.mark(ambient.worker, what, self.now_ms());
     }
 
     /// Whether the worker accepts no new connections any more.
@@ -249,7 +255,7 @@ impl<D: Driver> Cx<'_, D> {
     /// A stream stops running: sets its timer to its first deadline.
     #[inline]
     pub fn set_timer(&mut self, stream: &mut Stream) {
-        let first_ms = stream.stopped(self.runtime_config, self.now().ms());
+        let first_ms = stream.stopped(self.runtime_config, self.now_ms());
         self.core.timers.set(stream.timer, first_ms);
     }
 

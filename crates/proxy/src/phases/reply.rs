@@ -216,7 +216,7 @@ impl<D: Driver> Cx<'_, D> {
     pub(super) fn end_tarpit(&mut self, stream: &mut Stream, rule: RuleId) {
         stream.phase = Phase::Transfer;
         stream.ended_by(b'P', b'T');
-        stream.txn.timing.queued_ms = Some(self.now().ms());
+        stream.txn.timing.queued_ms = Some(self.now_ms());
         if let Some(reply) = crate::rules::reply_of(self.runtime_config, RuleSet::Request, rule) {
             self.reply(stream, reply);
         }

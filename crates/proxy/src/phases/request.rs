@@ -178,7 +178,7 @@ impl<D: Driver> Cx<'_, D> {
         self.trace(stream, Event::BackendTcpRequest);
         let step = self.content_rules(stream, stream.backend, inspection, next);
         if self.runtime_config.has_tables && step == Step::Go {
-            let now_ms = self.now().ms();
+            let now_ms = self.now_ms();
             let tracked = &stream.txn.tracked;
             tracked.count_backends(Tally::Request, now_ms);
         }
@@ -232,7 +232,7 @@ impl<D: Driver> Cx<'_, D> {
         self.core.count(Count::Backend(backend));
         self.mark(Pace::Streams(backend));
         let ambient = &self.core.ambient;
-        ambient.shared.feed_retries(backend, self.now().ms());
+        ambient.shared.feed_retries(backend, self.now_ms());
         self.trace_backend(stream);
         if is_http == backend_is_http {
             self.backend_chosen(stream)

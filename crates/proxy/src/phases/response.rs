@@ -150,7 +150,7 @@ impl<D: Driver> Cx<'_, D> {
                 stream
                     .activity
                     .client
-                    .took(&mut stream.down, true, self.io.now().ms());
+                    .took(&mut stream.down, true, self.io.now_ms());
             }
         }
         stream.response.clear();

@@ -76,7 +76,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Whether the backend's retry budget allows a retry; a refusal is counted.
     pub(super) fn budget_allows(&self, stream: &Stream) -> bool {
         let shared = &self.core.ambient.shared;
-        let is_allowed = shared.take_retry(stream.backend, self.now().ms());
+        let is_allowed = shared.take_retry(stream.backend, self.now_ms());
         if !is_allowed && let Some(server) = stream.route.target {
             self.tell_server(stream, server, BackCount::RefusedRetries);
         }

@@ -192,7 +192,7 @@ impl<D: Driver> Cx<'_, D> {
     /// A queued stream will get no server: its queue time ends now.
     pub(super) fn give_up_queue(&mut self, stream: &mut Stream) {
         if let Phase::Queue(Queue { ticket, .. }) = stream.phase {
-            let now_ms = self.now().ms();
+            let now_ms = self.now_ms();
             stream.txn.timing.queued_ms.get_or_insert(now_ms);
             self.core.ambient.shared.stop_waiting(ticket);
             // The stream has left the queue; no later grant may match it.

@@ -29,7 +29,7 @@ impl<D: Driver> Cx<'_, D> {
 
     #[inline(never)]
     fn tell_tracked(&self, stream: &Stream, event: Event) {
-        let now_ms = self.now().ms();
+        let now_ms = self.now_ms();
         stream.txn.tracked.count(event, now_ms);
         let session = stream.client.and_then(|link| self.core.links.session(link));
         if let Some(session) = session {
@@ -40,7 +40,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Counts glitches of a client's connection.
     #[cold]
     pub(crate) fn tell_glitches(&mut self, link: ConnId, count: u32) {
-        let now_ms = self.now().ms();
+        let now_ms = self.now_ms();
         if let Some(client) = self.core.links.client_mut(link) {
             let session = &mut client.session;
             session.glitches = session.glitches.saturating_add(count);
@@ -92,7 +92,7 @@ impl<D: Driver> Cx<'_, D> {
     #[inline(never)]
     pub(super) fn end_tracking(&mut self, stream: &mut Stream) {
         self.tell_bytes_to_tables(stream, self.uncounted_bytes(stream));
-        stream.txn.tracked.end(self.now().ms());
+        stream.txn.tracked.end(self.now_ms());
         stream.sticks.clear();
     }
 
@@ -143,7 +143,7 @@ impl<D: Driver> Cx<'_, D> {
                 }
             }
         });
-        let now_ms = self.now().ms();
+        let now_ms = self.now_ms();
         let server = stream.txn.server;
         let server = server.map(|server| ServerId::at(stream.backend, server as usize));
         let record = server.map(|server| self.servers.at(server));

@@ -147,7 +147,7 @@ impl<D: Driver> Cx<'_, D> {
         let ends = [stream.client, stream.server.link()];
         let mut ends = ends.into_iter().flatten();
         if !ends.any(|link| self.core.links.is_blocked(link)) {
-            stream.txn.timing.data_end_ms = Some(self.now().ms());
+            stream.txn.timing.data_end_ms = Some(self.now_ms());
             self.finish(stream);
         }
     }

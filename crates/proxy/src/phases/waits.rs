@@ -83,7 +83,7 @@ impl<D: Driver> Cx<'_, D> {
     /// do before the end of the wait.
     pub fn wait_idle_on(&mut self, conn: ConnId, wait: ConnWait) {
         let ends_ms = self.wait_ends_ms(wait);
-        let now_ms = self.now().ms();
+        let now_ms = self.now_ms();
         let at_ms = self.core.links.begin_idle(conn, now_ms, ends_ms);
         self.set_link_deadline(conn, at_ms);
     }

@@ -45,9 +45,7 @@ impl Links {
         }
         let glitches = connection.codec.glitches();
         let head = &mut *reading.head;
-        let read = connection
-            .codec
-            .read(bytes, io.now().ms(), head, &mut frames);
+        let read = connection.codec.read(bytes, io.now_ms(), head, &mut frames);
         reading.glitches += connection.codec.glitches() - glitches;
         self.send_whole(io, conn, &frames);
         frames.clear();
