@@ -6,6 +6,9 @@ use http::h2::{Connection, Event, StreamId};
 /// How much a peer keeps on its way, bytes: what its kernel would take.
 pub const INBOX_BYTES: usize = 64 << 10;
 
+/// What a stream sends in its turn, bytes.
+const TURN_BYTES: usize = 16 << 10;
+
 /// Payload: what it says does not matter here.
 pub static PAYLOAD: [u8; INBOX_BYTES] = [b'x'; INBOX_BYTES];
 
@@ -17,6 +20,8 @@ pub struct Frames {
     came: Vec<u8>,
     /// The upload or download that sends next.
     turn: usize,
+    /// What it has sent in its turn.
+    sent: usize,
 }
 
 impl Frames {
@@ -25,6 +30,7 @@ impl Frames {
             codec,
             came: Vec::new(),
             turn: 0,
+            sent: 0,
         }
     }
 
@@ -59,23 +65,23 @@ impl Frames {
         outcome
     }
 
-    /// Sends payload on these streams, one frame of each at a time, as long as windows and the
-    /// room of `most` bytes allow. A stream whose frame the room cuts off is the next one again:
-    /// otherwise the same stream may get the rest of the room each time.
+    /// Sends payload on these streams, [`TURN_BYTES`] of each at a time, as long as windows and the
+    /// room of `most` bytes allow. A turn that the room cuts off goes on with the next call:
+    /// otherwise the same stream may get the small rest of the room each time.
     pub fn fill(&mut self, streams: &[StreamId], most: usize, out: &mut Vec<u8>) {
         let mut idle = 0;
         while !streams.is_empty() && idle < streams.len() && out.len() < most {
             let stream = streams[self.turn % streams.len()];
-            let allowed = self.codec.data_room(stream);
-            let count = allowed.min(most - out.len());
-            if count == allowed {
-                self.turn += 1;
-            }
+            let room = self.codec.data_room(stream).min(most - out.len());
+            let count = room.min(TURN_BYTES - self.sent);
             if count == 0 || !self.codec.send_data_head(stream, count, false, out) {
-                idle += 1;
+                // Its turn is over, or it has no window.
+                idle += usize::from(self.sent == 0);
+                (self.turn, self.sent) = (self.turn + 1, 0);
                 continue;
             }
             idle = 0;
+            self.sent += count;
             out.extend_from_slice(&PAYLOAD[..count]);
         }
     }
