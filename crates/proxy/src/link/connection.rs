@@ -55,7 +55,7 @@ pub(crate) enum IdleDue {
 /// An idle server connection without its socket, on its way to another worker.
 #[derive(Debug)]
 pub(crate) struct Detached {
-    pub server: Server,
+    pub server: Box<Server>,
     back: Back,
     secure: Option<Box<Secure>>,
 }
@@ -102,7 +102,7 @@ impl Links {
         } else {
             Mux::Raw
         };
-        self.add(sock, Role::Server(server), mux, timers)
+        self.add(sock, Role::Server(Box::new(server)), mux, timers)
     }
 
     /// A client's connection speaks HTTP/2 from now on.

@@ -64,11 +64,11 @@ pub(crate) struct Link {
     pub role: Role,
 }
 
-/// The side of a connection. A client's is boxed, because it is larger.
+/// The side of a connection. Boxed, so that each of them takes only the memory of its own kind.
 #[derive(Debug)]
 pub(crate) enum Role {
     Client(Box<Client>),
-    Server(Server),
+    Server(Box<Server>),
     /// A stream of this HTTP/2 connection, on the connection's side.
     Stream(ConnId),
 }
