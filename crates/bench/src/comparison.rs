@@ -1,7 +1,7 @@
 //! Spangate and HAProxy with the same lines in the frontend: CPU per request, in turn, with fresh
 //! processes in each round.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lexopt::{Arg, ValueExt};
 
@@ -85,6 +85,21 @@ impl Load {
     }
 }
 
+/// What one case compares.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Case<'a> {
+    /// Its name in progress messages.
+    pub name: &'a str,
+    /// Lines of section `global`.
+    pub global: &'a str,
+    /// Lines of the frontend.
+    pub rules: &'a str,
+    /// Fields of each request, `name: value`.
+    pub headers: &'a [&'a str],
+    /// A script of wrk that makes the requests.
+    pub script: Option<&'a Path>,
+}
+
 /// Medians of one proxy in one case, in microseconds per request.
 #[derive(Clone, Copy, Debug)]
 pub struct Cost {
@@ -144,20 +159,19 @@ impl Comparison {
     }
 
     /// A folder for files that the lines name.
-    pub fn dir(&self) -> &std::path::Path {
+    pub fn dir(&self) -> &Path {
         self.workdir.path()
     }
 
-    /// Measures with these lines in the frontend and these headers in the requests.
+    /// Measures a case. `prepare` is called with each proxy before it gets load.
     ///
     /// # Errors
-    /// A proxy does not start, or wrk fails.
+    /// A proxy does not start, `prepare` fails, or wrk does.
     pub fn case(
         &self,
-        name: &str,
-        rules: &str,
-        headers: &[&str],
+        case: &Case<'_>,
         progress: &mut Progress,
+        mut prepare: impl FnMut(&Running) -> Result<(), Failure>,
     ) -> Result<Vec<Cost>, Failure> {
         let mut samples: Vec<Vec<(f64, f64, f64, u64)>> = vec![Vec::new(); self.programs.len()];
         for _ in 0..self.load.rounds {
@@ -165,10 +179,13 @@ impl Comparison {
                 if sys::interrupted() {
                     return Err("interrupted".into());
                 }
-                progress.step(&format!("{name}: {}", program.peer.name));
-                let running = self.start(program, rules, headers)?;
+                progress.step(&format!("{}: {}", case.name, program.peer.name));
+                let running = self.start(program, case)?;
+                prepare(&running)?;
+                // A warm-up: connections to the origin are made, and pools grow.
+                self.load(&running, 1, case)?;
                 let before = running.process.usage();
-                let outcome = self.load(&running, self.load.seconds, headers)?;
+                let outcome = self.load(&running, self.load.seconds, case)?;
                 let (cpu_us, user_us) = running.process.usage().since(before);
                 let requests = outcome.requests.max(1) as f64;
                 let (cpu_us, user_us) = (cpu_us / requests, user_us / requests);
@@ -187,36 +204,28 @@ impl Comparison {
             .collect())
     }
 
-    fn start(
-        &self,
-        program: &Installed,
-        rules: &str,
-        headers: &[&str],
-    ) -> Result<Running, Failure> {
+    fn start(&self, program: &Installed, case: &Case<'_>) -> Result<Running, Failure> {
         let setting = Setting {
             workers: Some(self.load.workers),
             connections_max: 4 * self.load.connections + 100,
-            rules: rules.to_owned(),
+            global: case.global.to_owned(),
+            rules: case.rules.to_owned(),
             ..Setting::between(peers::free_address()?, self.origin.address)
         };
-        let running = program.start(&setting, self.workdir.path())?;
-        // A warm-up: connections to the origin are made, and pools grow.
-        self.load(&running, 1, headers)?;
-        Ok(running)
+        program.start(&setting, self.workdir.path())
     }
 
     fn load(
         &self,
         running: &Running,
         seconds: u32,
-        headers: &[&str],
+        case: &Case<'_>,
     ) -> Result<wrk::Outcome, Failure> {
-        wrk::load(
-            &running.url("/50"),
-            self.load.connections,
-            seconds,
-            false,
-            headers,
-        )
+        let url = running.url("/50");
+        let connections = self.load.connections;
+        match case.script {
+            Some(script) => wrk::load_script(&url, connections, seconds, script),
+            None => wrk::load(&url, connections, seconds, false, case.headers),
+        }
     }
 }

@@ -43,6 +43,7 @@ mod rules;
 mod side_by_side;
 mod sink;
 mod sys;
+mod tables;
 mod tail_sampling;
 #[cfg(feature = "tls")]
 mod tls;
@@ -121,6 +122,11 @@ const COMMANDS: &[Command] = &[
         name: "rules",
         help: rules::HELP,
         run: rules::run,
+    },
+    Command {
+        name: "tables",
+        help: tables::HELP,
+        run: tables::run,
     },
     #[cfg(feature = "patterns")]
     Command {

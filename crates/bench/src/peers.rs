@@ -84,6 +84,8 @@ pub struct Setting {
     pub connections_max: u32,
     /// HAProxy refuses to start if it cannot open two files for each of them.
     pub strict_limits: bool,
+    /// Lines of section `global` in HAProxy's language, for the proxies that read it.
+    pub global: String,
     /// Lines of the frontend in HAProxy's language, for the proxies that read it.
     pub rules: String,
 }
@@ -104,6 +106,7 @@ impl Setting {
             workers: Some(1),
             connections_max: 1000,
             strict_limits: false,
+            global: String::new(),
             rules: String::new(),
         }
     }

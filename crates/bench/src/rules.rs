@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::Failure;
-use crate::comparison::{self, Comparison};
+use crate::comparison::{self, Case, Comparison};
 
 /// The options.
 pub const HELP: &str = comparison::help!(
@@ -42,7 +42,13 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut progress = comparison.progress(2);
     let all = format!("{} + map", rules.lines().count());
     for (name, rules) in [("none", ""), (all.as_str(), rules.as_str())] {
-        let costs = comparison.case(name, rules, HEADERS, &mut progress)?;
+        let case = Case {
+            name,
+            rules,
+            headers: HEADERS,
+            ..Case::default()
+        };
+        let costs = comparison.case(&case, &mut progress, |_| Ok(()))?;
         let haproxy = costs.iter().find(|cost| cost.name == "haproxy");
         for (index, cost) in costs.iter().enumerate() {
             println!(

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::json;
 
 use crate::Failure;
-use crate::comparison::{Comparison, Cost, Load};
+use crate::comparison::{Case, Comparison, Cost, Load};
 use crate::findings::{self, Axis, Cell, Findings, Options, Plot, Scale, Series, Table};
 use crate::wrk;
 
@@ -50,7 +50,12 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let mut cases = Vec::new();
     for count in counts {
         let name = format!("{count} variables");
-        let costs = comparison.case(&name, &rules(count), &[], &mut progress)?;
+        let case = Case {
+            name: &name,
+            rules: &rules(count),
+            ..Case::default()
+        };
+        let costs = comparison.case(&case, &mut progress, |_| Ok(()))?;
         cases.push((count, costs));
     }
     drop(progress);

@@ -43,6 +43,20 @@ pub fn load(
     outcome(command.arg(url))
 }
 
+/// Loads `url` in the same way with the requests of a script.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_script(
+    url: &str,
+    connections: u32,
+    seconds: u32,
+    script: &Path,
+) -> Result<Outcome, Failure> {
+    let mut command = command(1, connections, seconds);
+    outcome(command.arg("-s").arg(script).arg(url))
+}
+
 /// The same over TLS, with kept connections and without headers. `openssl_conf` determines the
 /// client's offer.
 ///

@@ -90,6 +90,7 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
             ("listen", &setting.listen),
             ("log", &log),
             ("limits", &limits),
+            ("global", &setting.global),
             ("rules", &setting.rules),
         ],
     );
