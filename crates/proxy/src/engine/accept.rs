@@ -197,7 +197,9 @@ impl<D: Driver> Turn<'_, D> {
                 .with_session(link, |cx| cx.connection_rules(frontend))
             {
                 Some(Verdict::Close) => {
-                    self.cx.tell_bind(bind, FrontCount::DeniedConnections);
+                    self.cx
+                        .accounts()
+                        .tell_bind(bind, FrontCount::DeniedConnections);
                     return self.cx.close_client(link);
                 }
                 Some(Verdict::ExpectProxy) => self.set_stage(link, Stage::ProxyHeader),
@@ -217,7 +219,7 @@ impl<D: Driver> Turn<'_, D> {
     fn count_connection(&self, bind: BindId) {
         self.cx.mark(Pace::ProcessConnections);
         self.cx.mark(Pace::Connections(bind.frontend));
-        self.cx.tell_bind(bind, FrontCount::Connections);
+        self.cx.accounts().tell_bind(bind, FrontCount::Connections);
         self.cx.core.count(Count::Frontend(bind.frontend));
         self.cx.core.count(Count::Bind(bind));
     }
@@ -242,7 +244,9 @@ impl<D: Driver> Turn<'_, D> {
         if !proxy.tcp_request_session.is_empty() {
             let verdict = self.cx.with_session(link, |cx| cx.session_rules(frontend));
             if verdict == Some(Verdict::Close) {
-                self.cx.tell_bind(bind, FrontCount::DeniedSessions);
+                self.cx
+                    .accounts()
+                    .tell_bind(bind, FrontCount::DeniedSessions);
                 return self.cx.close_client(link);
             }
         }
@@ -253,7 +257,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         self.cx.mark(Pace::Sessions(frontend));
         self.cx.mark(Pace::ProcessSessions);
-        self.cx.tell_bind(bind, FrontCount::Sessions);
+        self.cx.accounts().tell_bind(bind, FrontCount::Sessions);
         if self.cx.runtime_config.is_http(frontend) && self.speaks_h2(link) {
             return self.client_becomes_h2(link);
         }

@@ -106,8 +106,10 @@ impl<D: Driver> Turn<'_, D> {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
-        self.cx.tell_bind(bind, FrontCount::RequestsH2);
-        self.cx.tell_bind(bind, FrontCount::FailedRequests);
+        self.cx.accounts().tell_bind(bind, FrontCount::RequestsH2);
+        self.cx
+            .accounts()
+            .tell_bind(bind, FrontCount::FailedRequests);
         self.cx.with_session(link, |cx| {
             let scene = &mut cx.scene;
             let frontend = bind.frontend;

@@ -632,7 +632,7 @@ impl<D: Driver> Turn<'_, D> {
         // Its requests do not follow each other, so no idle time precedes one.
         client.idle_since = now;
         let bind = client.bind;
-        self.cx.tell_bind(bind, FrontCount::RequestsH2);
+        self.cx.accounts().tell_bind(bind, FrontCount::RequestsH2);
     }
 
     /// A part of a request's head has come: the request's timeout starts with its first byte.
@@ -753,7 +753,7 @@ fn take_upload<D: Driver>(
     }
     if counts {
         stream.txn.bytes_in += (used + framing) as u64;
-        cx.count_flow(stream);
+        cx.accounts().count_flow(stream);
     }
     used
 }
@@ -770,7 +770,7 @@ fn take_download<D: Driver>(
         stream.activity.server.restart();
     }
     stream.txn.bytes_from_server += (used + framing) as u64;
-    cx.count_flow(stream);
+    cx.accounts().count_flow(stream);
     used
 }
 

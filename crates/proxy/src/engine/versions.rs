@@ -47,7 +47,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         let idle_ping = self.cx.runtime_config.bind(bind).idle_ping;
-        self.cx.tell_bind(bind, FrontCount::SessionsH2);
+        self.cx.accounts().tell_bind(bind, FrontCount::SessionsH2);
         let links = &mut self.cx.core.links;
         links.client_speaks_h2(self.cx.io, link, idle_ping);
         if self.cx.is_stopping() {

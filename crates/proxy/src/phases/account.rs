@@ -2,13 +2,17 @@
 //! failure when it happens.
 
 use config::model::HttpAction;
-use net::Driver;
+use net::{Driver, Now};
 use sample::Txn;
 use tables::Event;
+use telemetry::TraceId;
 
 use super::{Cause, Cx};
+use crate::evaluation::Ambient;
 use crate::ids::{BindId, ServerId};
+use crate::link::Links;
 use crate::rules::{End, RuleSet};
+use crate::runtime_config::RuntimeConfig;
 use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, Times, Whose};
 use crate::stream::{Phase, Stream};
 
@@ -73,13 +77,35 @@ fn fault(cause: Cause, phase: Phase) -> Told {
     }
 }
 
+/// What counting needs: it changes nothing but counters.
+#[derive(Clone, Copy)]
+pub(crate) struct Accounts<'a> {
+    pub runtime_config: &'a RuntimeConfig,
+    pub ambient: &'a Ambient,
+    pub links: &'a Links,
+    pub now: Now,
+}
+
 impl<D: Driver> Cx<'_, D> {
+    /// To count.
+    #[inline(always)]
+    pub fn accounts(&self) -> Accounts<'_> {
+        Accounts {
+            runtime_config: self.runtime_config,
+            ambient: &self.core.ambient,
+            links: &self.core.links,
+            now: self.now(),
+        }
+    }
+}
+
+impl Accounts<'_> {
     /// Counts the bytes, the status and the times of a stream that has ended.
     #[inline(always)]
-    pub(super) fn account(&mut self, stream: &Stream, now_ms: u64) {
+    pub fn account(self, stream: &Stream, now_ms: u64) {
         let txn = &stream.txn;
         let bytes = self.uncounted_bytes(stream);
-        let ambient = &self.core.ambient;
+        let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let class = (txn.is_http && txn.status != 0).then(|| Class::of(txn.status));
         let frontend = shared.front_row(worker, stream.frontend);
@@ -118,14 +144,14 @@ impl<D: Driver> Cx<'_, D> {
 
     /// `option contstats`: counts the bytes of a stream that have flowed since it was last counted.
     #[inline(always)]
-    pub(crate) fn count_flow(&self, stream: &mut Stream) {
+    pub fn count_flow(self, stream: &mut Stream) {
         if self.runtime_config.contstats {
             self.count_flow_now(stream);
         }
     }
 
     #[cold]
-    fn count_flow_now(&self, stream: &mut Stream) {
+    fn count_flow_now(self, stream: &mut Stream) {
         let frontend = self.runtime_config.proxy(stream.frontend);
         // Without a backend, little has flowed; it counts with the rest.
         if !frontend.options.contstats || !stream.backend_counted {
@@ -134,7 +160,7 @@ impl<D: Driver> Cx<'_, D> {
         let flowed = self.uncounted_bytes(stream);
         self.tell_bytes_to_tables(stream, flowed);
         stream.counted = bytes(&stream.txn);
-        let ambient = &self.core.ambient;
+        let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         shared.front_row(worker, stream.frontend).add_bytes(flowed);
         if self.runtime_config.socket_stats {
@@ -149,7 +175,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The bytes of a stream that were not counted while they flowed.
     #[inline(always)]
-    pub(super) fn uncounted_bytes(&self, stream: &Stream) -> [u64; 4] {
+    pub fn uncounted_bytes(self, stream: &Stream) -> [u64; 4] {
         let mut all = bytes(&stream.txn);
         if self.runtime_config.contstats {
             for (all, counted) in all.iter_mut().zip(stream.counted) {
@@ -160,10 +186,10 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Adds the times of a stream to the histograms of `option latency-histograms`. Called when the
-    /// stream has ended and its trace is decided.
+    /// stream has ended and its trace is decided; `kept`: the trace, if it is kept.
     #[inline(never)]
-    pub(super) fn measure(&mut self, stream: &Stream, now_ms: u64, had_backend: bool) {
-        let kept = self.core.tracing.kept.take();
+    pub fn measure(self, stream: &Stream, kept: Option<TraceId>, had_backend: bool) {
+        let now_ms = self.now.ms();
         let timing = &stream.txn.timing;
         // Excludes the idle time of the connection before the request, which HAProxy's `ttime`
         // includes.
@@ -177,9 +203,9 @@ impl<D: Driver> Cx<'_, D> {
                 Some(now_ms.saturating_sub(start_ms)),
             ],
             trace_id: kept.map(|trace| trace.0),
-            unix_ns: self.now().wall_ns,
+            unix_ns: self.now.wall_ns,
         };
-        let ambient = &self.core.ambient;
+        let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let measures = |proxy| self.runtime_config.proxy(proxy).options.latency_histograms;
         let add = |whose| shared.latency_row(worker, whose).add(&measured);
@@ -197,8 +223,8 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Increments a counter of a frontend and of its listener.
-    pub fn tell_bind(&self, bind: BindId, what: FrontCount) {
-        let ambient = &self.core.ambient;
+    pub fn tell_bind(self, bind: BindId, what: FrontCount) {
+        let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         shared.front_row(worker, bind.frontend).add(what, 1);
         if self
@@ -213,7 +239,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Counts at the listener that accepted the stream's client, where its frontend has `option
     /// socket-stats`.
-    fn at_listener(&self, stream: &Stream, count: impl FnOnce(&FrontRow)) {
+    fn at_listener(self, stream: &Stream, count: impl FnOnce(&FrontRow)) {
         if !self
             .runtime_config
             .proxy(stream.frontend)
@@ -222,8 +248,8 @@ impl<D: Driver> Cx<'_, D> {
         {
             return;
         }
-        let ambient = &self.core.ambient;
-        let client = stream.client.and_then(|link| self.core.links.client(link));
+        let ambient = self.ambient;
+        let client = stream.client.and_then(|link| self.links.client(link));
         if let Some(client) = client {
             count(ambient.shared.bind_row(ambient.worker, client.bind));
         }
@@ -231,14 +257,14 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Counts that a stream fails for this cause.
     #[cold]
-    pub(super) fn tell_fault(&self, stream: &Stream, cause: Cause) {
+    pub fn tell_fault(self, stream: &Stream, cause: Cause) {
         self.tell(stream, fault(cause, stream.phase));
         self.tell_failure(stream, cause);
     }
 
     /// Counts a compressed response: the bytes before compression and after it.
-    pub(super) fn tell_compression(&self, stream: &Stream, (given, made): (u64, u64)) {
-        let ambient = &self.core.ambient;
+    pub fn tell_compression(self, stream: &Stream, (given, made): (u64, u64)) {
+        let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let front = shared.front_row(worker, stream.frontend);
         front.add(FrontCount::CompressedIn, given);
@@ -251,12 +277,12 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Increments a counter of the frontend.
-    pub(super) fn tell_front(&self, stream: &Stream, what: FrontCount) {
+    pub fn tell_front(self, stream: &Stream, what: FrontCount) {
         self.tell(stream, front(what));
     }
 
-    fn tell(&self, stream: &Stream, told: Told) {
-        let ambient = &self.core.ambient;
+    fn tell(self, stream: &Stream, told: Told) {
+        let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         if let Some(what) = told.front {
             shared.front_row(worker, stream.frontend).add(what, 1);
@@ -273,7 +299,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Counts that a rule ends a stream.
-    pub(super) fn tell_end(&self, stream: &Stream, end: End) {
+    pub fn tell_end(self, stream: &Stream, end: End) {
         let denied = |is_response: bool| {
             if is_response {
                 both(FrontCount::DeniedResponses, BackCount::DeniedResponses)
@@ -310,8 +336,8 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Increments a counter of the stream's backend and of one of its servers.
-    pub(super) fn tell_server(&self, stream: &Stream, server: ServerId, what: BackCount) {
-        let ambient = &self.core.ambient;
+    pub fn tell_server(self, stream: &Stream, server: ServerId, what: BackCount) {
+        let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         shared.back_row(worker, stream.backend).add(what, 1);
         shared.server_row(worker, server).counts.add(what, 1);

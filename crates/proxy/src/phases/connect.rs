@@ -158,7 +158,8 @@ impl<D: Driver> Cx<'_, D> {
                 }
                 stream.route.on_reused = false;
                 self.attach(stream, link.only_exchange(), server);
-                self.tell_server(stream, server, BackCount::Connects);
+                self.accounts()
+                    .tell_server(stream, server, BackCount::Connects);
                 self.trace_try(stream);
                 let connect_ms = stream.connect_ms(self.runtime_config);
                 stream.phase = Phase::Connect(Until(deadline(self.now(), connect_ms)));
@@ -489,7 +490,8 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.txn.retries += 1;
         if let Some(server) = stream.route.target {
-            self.tell_server(stream, server, BackCount::Retries);
+            self.accounts()
+                .tell_server(stream, server, BackCount::Retries);
         }
         if self.may_redispatch(stream) {
             self.redispatch(stream);

@@ -91,7 +91,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.timing.data_end_ms.get_or_insert(now_ms);
         self.release_server(stream);
         if !stream.ignored {
-            self.account(stream, now_ms);
+            self.accounts().account(stream, now_ms);
         }
         let had_backend = std::mem::take(&mut stream.backend_counted);
         if had_backend {
@@ -112,14 +112,15 @@ impl<D: Driver> Cx<'_, D> {
             });
         }
         if self.runtime_config.measures_latency && !stream.ignored {
-            self.measure(stream, now_ms, had_backend);
+            let kept = self.core.tracing.kept.take();
+            self.accounts().measure(stream, kept, had_backend);
         }
         if self.runtime_config.config.global.var_limits.process > 0 {
             let shared = &self.core.ambient.shared;
             shared.var_bytes_change(stream.txn.var_bytes(), 0);
         }
         if self.runtime_config.has_tables {
-            self.end_tracking(stream);
+            self.accounts().end_tracking(stream);
         }
         if stream.up.filters.is_some() || stream.down.filters.is_some() {
             self.end_filters(stream);

@@ -140,7 +140,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or with a close where a response can no
     /// longer be sent.
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
-        self.tell_fault(stream, cause);
+        self.accounts().tell_fault(stream, cause);
         self.observe_fault(stream, cause);
         match blame(stream, cause) {
             Some(status) if stream.txn.is_http && !stream.answered => {
@@ -156,7 +156,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 && !connects {
             stream.txn.status = 400;
         }
-        self.tell_fault(stream, Cause::ClientGone);
+        self.accounts().tell_fault(stream, Cause::ClientGone);
         blame(stream, Cause::ClientGone);
         self.vanish(stream);
     }
@@ -166,7 +166,7 @@ impl<D: Driver> Cx<'_, D> {
         if stream.txn.is_http && stream.txn.status == 0 {
             stream.txn.status = 400;
         }
-        self.tell_fault(stream, Cause::ClientStuck);
+        self.accounts().tell_fault(stream, Cause::ClientStuck);
         blame(stream, Cause::ClientStuck);
         self.abandon(stream);
     }

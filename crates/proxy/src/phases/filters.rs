@@ -71,7 +71,8 @@ impl<D: Driver> Cx<'_, D> {
             self.core.compressors.put(*compressor);
         }
         if let Some(compressor) = stream.down.filters.take().and_then(|it| it.compressor) {
-            self.tell_compression(stream, compressor.totals());
+            self.accounts()
+                .tell_compression(stream, compressor.totals());
             self.core.compressors.put(*compressor);
         }
     }

@@ -58,7 +58,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
         if txn.first_request && txn.is_http && !self.core.links.shares_connection(link) {
-            self.tell_bind(bind, FrontCount::SessionsH1);
+            self.accounts().tell_bind(bind, FrontCount::SessionsH1);
         }
     }
 
@@ -99,7 +99,7 @@ impl<D: Driver> Cx<'_, D> {
             && !stream.request.target().starts_with(b"*");
         stream.capture_request_fields(frontend);
         let next = if stream.was_tcp {
-            self.tell_tables(stream, Tally::Request);
+            self.accounts().tell_tables(stream, Tally::Request);
             Phase::FrontendBody(Until::default())
         } else if stream.skips.has(Skips::FRONTEND_REQUEST) {
             Phase::SwitchBackend
@@ -110,7 +110,7 @@ impl<D: Driver> Cx<'_, D> {
         let monitored = frontend.monitor_uri.as_deref();
         if monitored.is_some_and(|uri| is_monitored(uri, &stream.request)) {
             stream.ended_by(b'P', b'R');
-            self.tell_front(stream, FrontCount::Intercepted);
+            self.accounts().tell_front(stream, FrontCount::Intercepted);
             self.monitor(stream);
         }
     }
@@ -125,9 +125,9 @@ impl<D: Driver> Cx<'_, D> {
     pub fn request_unread(&mut self, stream: &mut Stream, bytes: usize, cause: Cause) {
         self.mark(Pace::Requests(stream.frontend));
         stream.unread_bytes = bytes;
-        self.tell_tables(stream, Tally::Request);
+        self.accounts().tell_tables(stream, Tally::Request);
         if cause != Cause::ClientTimeout {
-            self.tell_tables(stream, Tally::ClientError);
+            self.accounts().tell_tables(stream, Tally::ClientError);
         }
         self.fail(stream, cause);
     }
@@ -160,7 +160,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let step = self.content_rules(stream, stream.frontend, inspection, next);
         if step == Step::Go && matches!(stream.phase, Phase::FrontendBody(_)) {
-            self.tell_tables(stream, Tally::Request);
+            self.accounts().tell_tables(stream, Tally::Request);
             self.log_at(stream, LogOrigin::Request);
         }
         step

@@ -73,7 +73,7 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.txn.status = status;
         stream.txn.server_status = status;
-        self.tell_status(stream, status);
+        self.accounts().tell_status(stream, status);
         self.observe_response(stream);
         stream.txn.response_body = BodyFacts {
             framing: parsed.framing,

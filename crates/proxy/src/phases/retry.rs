@@ -51,7 +51,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.route.tries += 1;
         stream.txn.retries += 1;
         if let Some(server) = stream.route.target {
-            self.tell_server(stream, server, BackCount::Retries);
+            self.accounts()
+                .tell_server(stream, server, BackCount::Retries);
         }
         if stream.route.is_marked_early {
             self.mark_early_data(stream);
@@ -78,7 +79,8 @@ impl<D: Driver> Cx<'_, D> {
         let shared = &self.core.ambient.shared;
         let is_allowed = shared.take_retry(stream.backend, self.now_ms());
         if !is_allowed && let Some(server) = stream.route.target {
-            self.tell_server(stream, server, BackCount::RefusedRetries);
+            self.accounts()
+                .tell_server(stream, server, BackCount::RefusedRetries);
         }
         is_allowed
     }

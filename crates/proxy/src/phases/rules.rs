@@ -137,7 +137,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// A rule ends a stream.
     pub(super) fn end_by_rule(&mut self, stream: &mut Stream, end: End) -> Step {
-        self.tell_end(stream, end);
+        self.accounts().tell_end(stream, end);
         match end {
             End::Answer(set, rule) => {
                 let reply = crate::rules::reply_of(self.runtime_config, set, rule);

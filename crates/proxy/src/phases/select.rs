@@ -64,7 +64,8 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.unbind();
         stream.route.target = None;
-        self.tell_server(stream, server, BackCount::Redispatches);
+        self.accounts()
+            .tell_server(stream, server, BackCount::Redispatches);
         stream.txn.redispatched = true;
         self.choose(stream)
     }
@@ -243,7 +244,8 @@ impl<D: Driver> Cx<'_, D> {
         self.release_slot(stream);
         stream.route.avoid = stream.route.target.take();
         if let Some(from) = stream.route.avoid {
-            self.tell_server(stream, from, BackCount::Redispatches);
+            self.accounts()
+                .tell_server(stream, from, BackCount::Redispatches);
         }
         stream.unbind();
         stream.txn.redispatched = true;

@@ -63,7 +63,8 @@ impl<D: Driver> Cx<'_, D> {
         }
         stream.route.answered_by = page.place;
         if !page.users.is_empty() && !has_account(page, stream) {
-            self.tell_front(stream, FrontCount::DeniedRequests);
+            self.accounts()
+                .tell_front(stream, FrontCount::DeniedRequests);
             stream.ended_by(b'L', b'R');
             stream.request_processed(self.now());
             stream.challenge = Some(page.realm.as_deref().unwrap_or(REALM_DEFAULT).into());
@@ -159,7 +160,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Counts and logs a request that the process itself answers.
     fn intercepted(&mut self, stream: &mut Stream, service: &'static str) {
         if !stream.backend_counted || stream.frontend == stream.backend {
-            self.tell_front(stream, FrontCount::Intercepted);
+            self.accounts().tell_front(stream, FrontCount::Intercepted);
         }
         stream.txn.service = Some(service);
         stream.ended_by(b'L', b'R');

@@ -8,6 +8,7 @@ use net::Driver;
 use sample::table_key;
 use tables::{Data, Event, ServerKey, Table};
 
+use super::account::Accounts;
 use super::{Cause, Cx};
 use crate::evaluation::Eval;
 use crate::ids::{ConnId, ServerId};
@@ -17,42 +18,36 @@ use crate::stream::{Binding, Phase, Stick, Stream};
 /// How many keys one stream stores at most, as in HAProxy.
 const STICKS_MAX: usize = 8;
 
-impl<D: Driver> Cx<'_, D> {
+impl Accounts<'_> {
     /// Counts an event in all entries that the stream or its connection tracks. Without tables this
     /// is one branch.
     #[inline(always)]
-    pub(super) fn tell_tables(&self, stream: &Stream, event: Event) {
+    pub fn tell_tables(self, stream: &Stream, event: Event) {
         if self.runtime_config.has_tables {
             self.tell_tracked(stream, event);
         }
     }
 
     #[inline(never)]
-    fn tell_tracked(&self, stream: &Stream, event: Event) {
-        let now_ms = self.now_ms();
+    fn tell_tracked(self, stream: &Stream, event: Event) {
+        let now_ms = self.now.ms();
         stream.txn.tracked.count(event, now_ms);
-        let session = stream.client.and_then(|link| self.core.links.session(link));
+        let session = stream.client.and_then(|link| self.links.session(link));
         if let Some(session) = session {
             session.tracked.count(event, now_ms);
         }
     }
 
-    /// Counts glitches of a client's connection.
-    #[cold]
-    pub(crate) fn tell_glitches(&mut self, link: ConnId, count: u32) {
-        let now_ms = self.now_ms();
-        if let Some(client) = self.core.links.client_mut(link) {
-            let session = &mut client.session;
-            session.glitches = session.glitches.saturating_add(count);
-            session.tracked.count(Event::Glitches(count), now_ms);
+    /// Counts by the server's status.
+    #[inline(always)]
+    pub fn tell_status(self, stream: &Stream, status: u16) {
+        if self.runtime_config.has_tables {
+            self.tell_counted_status(stream, status);
         }
     }
 
-    /// Counts by the server's status.
-    pub(super) fn tell_status(&self, stream: &Stream, status: u16) {
-        if !self.runtime_config.has_tables {
-            return;
-        }
+    #[inline(never)]
+    fn tell_counted_status(self, stream: &Stream, status: u16) {
         let counted = &self.runtime_config.config.global.counted_statuses;
         if counted.errors.has(status) {
             self.tell_tracked(stream, Event::ClientError);
@@ -63,7 +58,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Counts a failed stream, by whether the server is at fault.
-    pub(super) fn tell_failure(&self, stream: &Stream, cause: Cause) {
+    pub fn tell_failure(self, stream: &Stream, cause: Cause) {
         let answers = matches!(
             stream.phase,
             Phase::ResponseHead | Phase::BackendResponse(_) | Phase::Transfer
@@ -79,7 +74,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Counts bytes of a stream, in the order of a row's cells.
-    pub(super) fn tell_bytes_to_tables(&self, stream: &Stream, bytes: [u64; 4]) {
+    pub fn tell_bytes_to_tables(self, stream: &Stream, bytes: [u64; 4]) {
         let [from_client, _, from_server, _] = bytes;
         for event in [Event::BytesIn(from_client), Event::BytesOut(from_server)] {
             if !matches!(event, Event::BytesIn(0) | Event::BytesOut(0)) {
@@ -90,10 +85,23 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Counts the bytes of a stream that has ended, and releases the entries that it tracks.
     #[inline(never)]
-    pub(super) fn end_tracking(&mut self, stream: &mut Stream) {
+    pub fn end_tracking(self, stream: &mut Stream) {
         self.tell_bytes_to_tables(stream, self.uncounted_bytes(stream));
-        stream.txn.tracked.end(self.now_ms());
+        stream.txn.tracked.end(self.now.ms());
         stream.sticks.clear();
+    }
+}
+
+impl<D: Driver> Cx<'_, D> {
+    /// Counts glitches of a client's connection.
+    #[cold]
+    pub(crate) fn tell_glitches(&mut self, link: ConnId, count: u32) {
+        let now_ms = self.now_ms();
+        if let Some(client) = self.core.links.client_mut(link) {
+            let session = &mut client.session;
+            session.glitches = session.glitches.saturating_add(count);
+            session.tracked.count(Event::Glitches(count), now_ms);
+        }
     }
 
     /// `stick on|match|store-request`: binds the request to the remembered server unless it is
