@@ -7,8 +7,14 @@ use crate::h2::streams::{Stream, StreamFlags};
 use crate::h2::{Code, Scheme, StreamId, write};
 use crate::{Head, Method};
 
-/// The credits that a peer sends at most for one DATA frame: on its stream and on the connection.
+/// The small credits that a peer may send for a DATA frame of any size: on its stream and on the
+/// connection.
 const CREDITS_A_FRAME: u32 = 2;
+/// The payload for which it may send one more: some peers credit a frame in pieces, or have small
+/// windows.
+const BYTES_A_CREDIT: usize = 32;
+/// The most small credits that are still due.
+const CREDITS_DUE_MAX: u32 = 1 << 16;
 
 impl Connection {
     /// A client sends a request, which opens a stream. Returns the stream's number, or none if
@@ -126,11 +132,13 @@ impl Connection {
         open.flags.send_end = end;
         let stream_window = open.send_window;
         self.send_window -= len as i32;
-        // A frame that the peer's windows cut short earns nothing: otherwise tiny credits would pay
-        // for themselves.
+        // A frame that the peer's windows cut short earns by its bytes alone: otherwise tiny credits
+        // would pay for themselves.
+        let mut earned = (len / BYTES_A_CREDIT) as u32;
         if len > 0 && stream_window > 0 && self.send_window > 0 {
-            self.load.credits_due = self.load.credits_due.saturating_add(CREDITS_A_FRAME);
+            earned = earned.max(CREDITS_A_FRAME);
         }
+        self.load.credits_due = (self.load.credits_due + earned).min(CREDITS_DUE_MAX);
         let flags = if end { flag::END_STREAM } else { 0 };
         frame::head(kind::DATA, flags, stream, len, out);
         self.worked();

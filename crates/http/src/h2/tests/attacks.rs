@@ -50,6 +50,27 @@ fn credits_for_small_frames_are_no_attack() {
     assert_ends(&feed(&mut server, &[&more.0]), Code::ENHANCE_YOUR_CALM);
 }
 
+/// Peers with a small window, and those that credit a large frame in pieces, do what they may.
+#[test]
+fn small_windows_and_credits_in_pieces_are_no_attack() {
+    for (window, piece) in [(200, 200), (1000, 1000), (16_000, 100)] {
+        let mut server = new_server();
+        let small = Wire::client().settings(&[(setting::INITIAL_WINDOW_SIZE, window)]);
+        assert_fine(&feed(&mut server, &[&small.get(1).0]));
+        let mut head = Head::default();
+        head.set_status(200, b"");
+        let (stream, mut out) = (StreamId(1), Vec::new());
+        assert!(server.send_response(stream, &head, false, &mut out));
+        for _ in 0..100 {
+            assert!(server.send_data_head(stream, window as usize, false, &mut out));
+            let credits = (0..window / piece).fold(Wire::default(), |wire, _| {
+                wire.credit(1, piece).credit(0, piece)
+            });
+            assert_fine(&feed(&mut server, &[&credits.0]));
+        }
+    }
+}
+
 /// A peer whose credits are so small that each frame carries a byte is one.
 #[test]
 fn a_window_of_a_byte_earns_nothing() {
