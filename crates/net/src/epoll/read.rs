@@ -60,9 +60,8 @@ impl EpollDriver {
                 Io::Done(bytes) => {
                     all += bytes;
                     let drained = bytes < limit && !to_end;
-                    if drained {
-                        entry.unread = false;
-                    }
+                    // Peeked bytes are still in the kernel: a close discards them.
+                    entry.unread = peeks || !drained;
                     entry.was_full = bytes == limit && (peeks || bytes == read_bytes);
                     let took = engine.on_data(self, sock, &mut buffer[..bytes]);
                     let Some(entry) = self.socks.get_mut(sock) else {
@@ -72,6 +71,7 @@ impl EpollDriver {
                     if peeks {
                         entry.look(bytes, took.bytes, read_bytes);
                         sys::discard_input(entry.fd.as_raw_fd(), took.bytes);
+                        entry.unread = !drained;
                     } else {
                         debug_assert_eq!(took.bytes, bytes, "a plain read is taken whole");
                         if bytes == read_bytes && entry.peeks {

@@ -381,6 +381,44 @@ fn a_connection_closed_as_it_comes_ends_without_a_reset() {
     assert_eq!(client.read(&mut [0; 1]).expect("no reset"), 0);
 }
 
+/// Takes an upload and closes when the last of it comes.
+#[derive(Default)]
+struct CloseWithLast {
+    got: usize,
+}
+
+impl CloseWithLast {
+    /// More than one read takes: its end is bulk, at which the driver only looks.
+    const BYTES: usize = 300_000;
+}
+
+impl<D: Driver> Acts<D> for CloseWithLast {
+    fn data(&mut self, driver: &mut D, sock: SockId, data: &[u8]) -> Took {
+        self.got += data.len();
+        if self.got == Self::BYTES {
+            self.got = 0;
+            driver.close(sock);
+        }
+        took(data.len())
+    }
+}
+
+#[test]
+fn a_connection_closed_with_its_last_bytes_ends_without_a_reset() {
+    let serving = Serving::start(CloseWithLast::default());
+    for _ in 0..20 {
+        let mut client = TcpStream::connect(serving.to).expect("a connection");
+        client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+        client
+            .write_all(&vec![b'x'; CloseWithLast::BYTES])
+            .expect("all of it");
+        let mut rest = Vec::new();
+        let end = client.read_to_end(&mut rest);
+        assert!(end.is_ok(), "{end:?}");
+    }
+    serving.end();
+}
+
 #[test]
 fn a_driver_tells_what_the_kernel_knows() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
