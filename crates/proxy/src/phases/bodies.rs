@@ -108,7 +108,8 @@ impl<D: Driver> Cx<'_, D> {
         if stream.up.is_open {
             self.finish_upload(stream);
         } else {
-            stream.up.done = stream.up.waiting.is_empty();
+            // A compressor has something to send for an empty body, too.
+            stream.up.done = stream.up.waiting.is_empty() && stream.up.compressor_mut().is_none();
         }
     }
 

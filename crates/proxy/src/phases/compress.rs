@@ -97,8 +97,11 @@ impl<D: Driver> Cx<'_, D> {
     /// Decides whether the request is compressed, and changes its head.
     fn begin_request_compression(&mut self, stream: &mut Stream, rules: Rules<'_>) {
         let framing = stream.txn.request_body.framing;
-        let may =
-            !stream.wants_tunnel && rules.allow(|rules| &rules.requests, &stream.request, framing);
+        // A body that has come already is empty.
+        let is_empty = stream.up.done;
+        let may = !is_empty
+            && !stream.wants_tunnel
+            && rules.allow(|rules| &rules.requests, &stream.request, framing);
         let coding = rules
             .request_coding()
             .filter(|coding| may && *coding != Coding::Identity);

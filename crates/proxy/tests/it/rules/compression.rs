@@ -399,3 +399,21 @@ fn a_slow_server_holds_the_client() {
     let (_, payload) = received(play.driver.pipes[place].outbox.peek());
     assert!(gunzip(&payload) == noise);
 }
+
+/// What a server has to decode is complete, or not encoded.
+#[test]
+fn an_empty_request_can_be_decoded() {
+    let request = "POST / HTTP/1.1|host: a|transfer-encoding: chunked||0||";
+    for lines in [
+        REQUESTS.to_owned(),
+        format!("{REQUESTS}\nhttp-request wait-for-body time 1s"),
+        format!("{REQUESTS}\noption http-buffer-request"),
+    ] {
+        let (head, payload) = upload(&lines, request);
+        if head.contains("content-encoding: gzip") {
+            assert_eq!(gunzip(&payload), "", "{lines}");
+        } else {
+            assert!(payload.is_empty(), "{lines}");
+        }
+    }
+}
