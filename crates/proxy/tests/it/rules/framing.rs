@@ -1,7 +1,7 @@
 //! Whatever rules do to messages, two readers agree where each ends: rules drawn by lot, messages
 //! of every framing, and a reader that knows nothing of the proxy's own code.
 
-use super::script::{DEFAULTS, exchange};
+use super::script::{DEFAULTS, exchange, play};
 use crate::setups::runtime_config;
 use testing::Random;
 
@@ -243,4 +243,15 @@ fn chunks(mut rest: &[u8]) -> Result<(Vec<u8>, &[u8]), &'static str> {
 
 fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
     bytes.windows(what.len()).position(|window| window == what)
+}
+
+/// Some recipients know the coding in lower case alone.
+#[test]
+fn chunks_are_announced_in_lower_case() {
+    let script = "c1 > POST / HTTP/1.1|host: a|transfer-encoding: Chunked||2|ab|0||
+         s1 ok
+         s1 < POST / HTTP/1.1|host: a|transfer-encoding: chunked||2|ab|0||
+         s1 > HTTP/1.1 200 OK|transfer-encoding: CHUNKED||2|ab|0||
+         c1 < HTTP/1.1 200 OK|transfer-encoding: chunked||2|ab|0||";
+    play("lower case", "", script);
 }

@@ -18,9 +18,13 @@ pub(crate) use reader::{Pull, Rules};
 pub(crate) use writer::{Writer, Wrote};
 
 /// Adds `Transfer-Encoding: chunked` where it is missing: an HTTP/2 message without a length has no
-/// such field.
+/// such field. It is written in lower case, because some recipients do not know `Chunked`, and
+/// would read the body as their next message.
 fn announce_chunks(head: &mut Head) {
-    if !head.has(Name::TransferEncoding) {
+    let is_announced = head
+        .get(Name::TransferEncoding)
+        .is_some_and(|value| value == b"chunked" || !value.eq_ignore_ascii_case(b"chunked"));
+    if !is_announced {
         head.set_framing(Framing::Chunked);
     }
 }
