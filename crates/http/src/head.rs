@@ -527,7 +527,7 @@ impl Head {
             (Some(field), Framing::Chunked) => {
                 is_only
                     && field.id == Name::TransferEncoding
-                    && self.slice(field.value).eq_ignore_ascii_case(b"chunked")
+                    && self.slice(field.value) == b"chunked"
             }
             _ => false,
         }

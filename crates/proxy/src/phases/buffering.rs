@@ -5,7 +5,7 @@ use telemetry::Event;
 
 use super::Cx;
 use crate::runtime_config::deadline;
-use crate::stream::{Phase, Rules, Step, Stream, Until};
+use crate::stream::{Phase, Rules, Step, Stream, Tunnel, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// `option http-buffer-request` of the frontend.
@@ -64,6 +64,13 @@ impl<D: Driver> Cx<'_, D> {
     /// Keeps payload of a request that cannot leave yet, as far as rules inspect it. Returns how
     /// many bytes were kept.
     pub(super) fn keep_upload(&self, stream: &mut Stream, bytes: &[u8]) -> usize {
+        if let Phase::Tunnel(Tunnel {
+            client_ended: true, ..
+        }) = stream.phase
+        {
+            // It was silent for too long: the server was told that nothing follows.
+            return bytes.len();
+        }
         let is_wanted = !stream.txn.is_http
             || stream.phase.awaits_upload()
             || self.runtime_config.config.needs.request_body;
@@ -90,6 +97,9 @@ impl<D: Driver> Cx<'_, D> {
             Phase::BackendResponse(rules) if rules.awaits_body() => stream
                 .down
                 .room(&stream.response, self.runtime_config.bufsize()),
+            Phase::Tunnel(Tunnel {
+                server_ended: true, ..
+            }) => return bytes.len(),
             Phase::Tunnel(_) => self.runtime_config.bufsize(),
             _ => return 0,
         };

@@ -267,16 +267,19 @@ impl<D: Driver> Cx<'_, D> {
     fn client_timeout(&mut self, stream: &mut Stream) {
         let client = stream.client;
         let is_stuck = client.is_some_and(|client| self.core.links.is_blocked(client));
-        if is_stuck {
-            self.client_stuck(stream)
-        } else {
-            self.fail(stream, Cause::ClientTimeout)
+        match stream.phase {
+            _ if is_stuck => self.client_stuck(stream),
+            Phase::Tunnel(_) => self.tunnel_client_silent(stream),
+            _ => self.fail(stream, Cause::ClientTimeout),
         }
     }
 
     /// The server's inactivity timeout has passed.
     fn server_timeout(&mut self, stream: &mut Stream) {
+        let server = stream.server.link();
+        let is_stuck = server.is_some_and(|server| self.core.links.is_blocked(server));
         match stream.phase {
+            Phase::Tunnel(_) if !is_stuck => self.tunnel_server_silent(stream),
             Phase::ResponseHead => {
                 if !self.retry(stream, super::retry::Failure::Timeout) {
                     self.fail(stream, Cause::ServerTimeout);

@@ -150,6 +150,15 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// A side of a tunnel has been silent for too long: the first time is told and counted.
+    pub(super) fn note_silence(&mut self, stream: &mut Stream, cause: Cause) {
+        if !stream.has_ending() {
+            self.accounts().tell_fault(stream, cause);
+            self.observe_fault(stream, cause);
+        }
+        blame(stream, cause);
+    }
+
     /// The client's connection is closed: ends its stream.
     pub fn client_lost(&mut self, stream: &mut Stream) {
         let connects = matches!(stream.letter(), b'Q' | b'C');

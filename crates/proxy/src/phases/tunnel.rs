@@ -2,7 +2,7 @@
 
 use net::Driver;
 
-use super::Cx;
+use super::{Cause, Cx};
 use crate::ids::ExchangeId;
 use crate::link::Hold;
 use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
@@ -71,6 +71,21 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
+    /// The client of a tunnel has been silent for too long: it counts as ended, so that the server
+    /// may still answer.
+    pub(super) fn tunnel_client_silent(&mut self, stream: &mut Stream) {
+        self.note_silence(stream, Cause::ClientTimeout);
+        stream.up.done = true;
+        self.tunnel_client_ended(stream);
+    }
+
+    /// The same for the server.
+    pub(super) fn tunnel_server_silent(&mut self, stream: &mut Stream) {
+        self.note_silence(stream, Cause::ServerTimeout);
+        stream.down.done = true;
+        self.tunnel_server_ended(stream);
+    }
+
     pub(super) fn tunnel_client_ended(&mut self, stream: &mut Stream) {
         stream.up.came = true;
         if !stream.up.waiting.is_empty() {
@@ -78,7 +93,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         }
         self.tunnel_half_over(stream, stream.server.link(), |tunnel| {
-            tunnel.client_ended = true;
+            std::mem::replace(&mut tunnel.client_ended, true)
         });
     }
 
@@ -96,22 +111,26 @@ impl<D: Driver> Cx<'_, D> {
             // The end is forwarded after the waiting bytes.
             return;
         }
-        self.tunnel_half_over(stream, stream.client, |tunnel| tunnel.server_ended = true);
+        self.tunnel_half_over(stream, stream.client, |tunnel| {
+            std::mem::replace(&mut tunnel.server_ended, true)
+        });
     }
 
-    /// One side has ended: ends the other side after all earlier bytes.
+    /// One side has ended: ends the other side after all earlier bytes. `mark` marks it as ended,
+    /// and says whether it was.
     fn tunnel_half_over(
         &mut self,
         stream: &mut Stream,
         other: Option<ExchangeId>,
-        mark: impl FnOnce(&mut Tunnel),
+        mark: impl FnOnce(&mut Tunnel) -> bool,
     ) {
         let Phase::Tunnel(mut tunnel) = stream.phase else {
             return;
         };
-        mark(&mut tunnel);
+        if mark(&mut tunnel) {
+            return;
+        }
         stream.phase = Phase::Tunnel(tunnel);
-        stream.activity.restart();
         if let Some(other) = other {
             self.core.links.send_fin(self.io, other);
         }
@@ -146,7 +165,13 @@ impl<D: Driver> Cx<'_, D> {
         }
         let ends = [stream.client, stream.server.link()];
         let mut ends = ends.into_iter().flatten();
-        if !ends.any(|link| self.core.links.is_blocked(link)) {
+        if ends.any(|link| self.core.links.is_blocked(link)) {
+            return;
+        }
+        if stream.has_ending() {
+            // A side that was silent for too long need not end either.
+            self.cut(stream);
+        } else {
             stream.txn.timing.data_end_ms = Some(self.now_ms());
             self.finish(stream);
         }

@@ -239,14 +239,14 @@ impl Stream {
                 awaits.server.bytes &= !rules.is_paused();
                 awaits
             }
-            // Both sides may send at any time, and even a side that has ended is limited.
-            Phase::Tunnel(_) => Awaits {
+            // Both sides may send at any time until they end.
+            Phase::Tunnel(tunnel) => Awaits {
                 client: Awaited {
-                    bytes: !self.up.is_held(),
+                    bytes: !tunnel.client_ended && !self.up.is_held(),
                     room: self.down.is_blocked,
                 },
                 server: Awaited {
-                    bytes: !self.down.is_held(),
+                    bytes: !tunnel.server_ended && !self.down.is_held(),
                     room: self.up.is_blocked,
                 },
             },
@@ -282,17 +282,19 @@ impl Stream {
     }
 
     /// The request was sent: what the stream waits for to forward the rest of it and the response.
+    /// A server need not send anything before it has the whole request.
     #[inline]
     fn awaits_messages(&self) -> Awaits {
         let has_server = self.server.link().is_some();
         let (up, down) = (&self.up, &self.down);
+        let uploads = up.is_open && !up.came;
         Awaits {
             client: Awaited {
-                bytes: has_server && up.is_open && !up.came && !up.is_held(),
+                bytes: has_server && uploads && !up.is_held(),
                 room: down.is_blocked,
             },
             server: Awaited {
-                bytes: has_server && !down.came && !down.is_held(),
+                bytes: has_server && !uploads && !down.came && !down.is_held(),
                 room: has_server && up.is_blocked,
             },
         }
@@ -304,6 +306,7 @@ impl Stream {
         match self.phase {
             Phase::Tunnel(tunnel) => {
                 let fin_ms = runtime_config.timeouts(self.frontend).client_fin;
+                let fin_ms = tunnel.server_ended.then_some(fin_ms);
                 self.tunnel_inactivity_ms(runtime_config, tunnel, client_ms, fin_ms)
             }
             _ => client_ms,
@@ -316,32 +319,28 @@ impl Stream {
         match self.phase {
             Phase::Tunnel(tunnel) => {
                 let fin_ms = runtime_config.timeouts(self.backend).server_fin;
+                let fin_ms = tunnel.client_ended.then_some(fin_ms);
                 self.tunnel_inactivity_ms(runtime_config, tunnel, server_ms, fin_ms)
             }
             _ => server_ms,
         }
     }
 
-    /// The timeout of one side of a tunnel. As in HAProxy, `timeout tunnel` applies once both sides
-    /// have sent, and `*-fin` to half-closed tunnels.
+    /// The timeout of one side of a tunnel: `timeout tunnel` where it is set, once rules let all
+    /// bytes pass. `fin_ms`: `*-fin`, where the other side has ended; it is for TCP alone.
     fn tunnel_inactivity_ms(
         &self,
         runtime_config: &RuntimeConfig,
         tunnel: Tunnel,
         plain_ms: u64,
-        fin_ms: u64,
+        fin_ms: Option<u64>,
     ) -> u64 {
-        let is_half_closed = tunnel.client_ended || tunnel.server_ended;
-        if is_half_closed && fin_ms != NEVER_MS {
-            return fin_ms;
-        }
-        let txn = &self.txn;
-        let have_both_sent = txn.is_http || (txn.bytes_in > 0 && txn.bytes_out > 0);
+        let fin_ms = fin_ms.filter(|fin_ms| *fin_ms != NEVER_MS && !self.txn.is_http);
         let tunnel_ms = self.tunnel_ms(runtime_config);
-        if have_both_sent && tunnel_ms != NEVER_MS {
-            tunnel_ms
-        } else {
-            plain_ms
+        match fin_ms {
+            Some(fin_ms) => fin_ms,
+            None if tunnel.inspection.is_none() && tunnel_ms != NEVER_MS => tunnel_ms,
+            None => plain_ms,
         }
     }
 }

@@ -374,6 +374,11 @@ impl Stream {
         }
     }
 
+    /// Whether they are set.
+    pub fn has_ending(&self) -> bool {
+        self.txn.termination[0] != 0
+    }
+
     /// The second termination flag at this moment (manual §8.5).
     pub fn letter(&self) -> u8 {
         self.phase.letter(self.down.done)

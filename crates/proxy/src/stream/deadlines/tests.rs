@@ -215,21 +215,21 @@ fn each_phase_and_state_has_its_deadlines() {
 
         response-head         |                                | server 2700
         response-head         | server-heard                   | server 2800
-        response-head         | upload                         | client 1600 server 2700
-        response-head         | upload server-heard            | client 1600 server 2800
+        response-head         | upload                         | client 1600
+        response-head         | upload server-heard            | client 1600
         response-head         | upload server-full             | server 2700
         response-head         | upload refused                 | server 2700
         response-head         | client-full                    | client 1600
         response-head         | upload client-full             | client 1600
         response-head         | upload client-full server-full | client 1600 server 2700
         response-rules-body   |                                | server 2700 wait
-        response-rules-body   | upload                         | client 1600 server 2700 wait
+        response-rules-body   | upload                         | client 1600 wait
         response-rules-pause  |                                | wait
         response-rules-pause  | upload                         | client 1600 wait
         response-rules-pause  | upload server-full             | server 2700 wait
 
         transfer              |                                | server 2700
-        transfer              | upload                         | client 1600 server 2700
+        transfer              | upload                         | client 1600
         transfer              | server-heard                   | server 2800
         transfer              | server-heard server-full       | server 2700
         transfer              | server-heard set-server-7      | server 2607
@@ -243,7 +243,7 @@ fn each_phase_and_state_has_its_deadlines() {
         transfer              | response-came client-full      | client 1600
         transfer              | response-done upload           | client 1600
         transfer              | response-done server-full      | server 2700
-        transfer              | upload up-delayed              | server 2700 pace 3001
+        transfer              | upload up-delayed              | pace 3001
         transfer              | upload down-delayed            | client 1600 pace 3002
         transfer              | up-delayed down-delayed        | pace 3001
         transfer              | upload page                    |
@@ -252,17 +252,18 @@ fn each_phase_and_state_has_its_deadlines() {
         transfer              | generated client-full          | client 1600
 
         tunnel                |                                | client 1900 server 2900
-        tunnel                | client-spoke                   | client 1600 server 2700
+        tunnel                | client-spoke                   | client 1900 server 2900
         tunnel                | client-spoke server-spoke      | client 1900 server 2900
         tunnel                | server-full                    | server 2900
         tunnel                | client-full                    | client 1900
         tunnel                | up-delayed                     | server 2900 pace 3001
         tunnel                | down-delayed                   | client 1900 pace 3002
-        half-tunnel           |                                | client 1510 server 2520
-        half-tunnel           | client-spoke                   | client 1510 server 2520
+        half-tunnel           |                                | server 2900
+        half-tunnel           | client-spoke                   | server 2520
+        half-tunnel           | client-spoke client-full       | client 1900
         inspected-tunnel      | client-spoke                   | client 1600 server 2700 wait
 
-        response-head         | upload set-client-7            | client 1507 server 2700
+        response-head         | upload set-client-7            | client 1507
         response-head         | set-server-7                   | server 2507
         response-head         | set-server-0                   |
         tunnel                | set-tunnel-7                   | client 1507 server 2507
@@ -278,12 +279,12 @@ fn with_independent_streams_received_bytes_count() {
         "option independent-streams",
         "
         queue                 | tcp                            | client 1100 wait
-        response-head         | upload                         | client 1100 server 2200
+        response-head         | upload                         | client 1100
         response-head         | server-heard                   | server 2800
-        response-head         | upload server-full             | server 2200
+        response-head         | upload server-full             | server 2700
         transfer              | client-full                    | client 1600
         transfer              | response-done server-full      | server 2700
-        tunnel                | client-spoke                   | client 1100 server 2200
+        tunnel                | client-spoke                   | client 1400 server 2400
         tunnel                | client-full                    | client 1400
         ",
     );

@@ -67,15 +67,42 @@ fn to_the_millisecond() {
         ),
         ("queue", "server one 127.0.0.1:81 maxconn 1", format!("{get}\nc2 > GET / HTTP/1.1|host: a||\nwait 2\ns1 ok\nwait 3997\nc2 < \nwait 1\nc2 <~ HTTP/1.1 503 \nlog 503 sQ--")),
         ("tunnel", "", format!("{tunnel}\nc1 > x\ns1 > y\nwait 29999\nc1 open\nwait 1\nc1 gone\nlog 200 cD--\ns1 gone")),
+        ("tunnel, before a byte", "", format!("{tunnel}\nwait 29999\nc1 open\nwait 1\nc1 gone\nlog 200 cD--\ns1 gone")),
+        ("tunnel, of TCP", "mode tcp", "c1 > x\ns1 ok\nwait 29999\nc1 open\nwait 1\nc1 gone\ns1 gone\nlog 0 cD--".into()),
         (
-            "client-fin",
-            "timeout client-fin 2s\ntimeout server-fin 4s",
-            format!("{tunnel}\ns1 fin\nwait 1999\ns1 open\nwait 1\ns1 gone\nc1 gone\nlog 200 cD--"),
+            "client-fin: the server has ended",
+            "mode tcp\ntimeout client-fin 2s\ntimeout server-fin 4s",
+            "c1 connects\ns1 ok\ns1 fin\nc1 end\nwait 1999\ns1 open\nwait 1\ns1 gone\nc1 gone\nlog 0 cD--".into(),
         ),
         (
-            "server-fin",
-            "timeout client-fin 9s\ntimeout server-fin 4s",
-            format!("{tunnel}\nc1 fin\nwait 3999\nc1 open\nwait 1\ns1 gone\nc1 gone\nlog 200 sD--"),
+            "server-fin: the client has ended",
+            "mode tcp\ntimeout client-fin 2s\ntimeout server-fin 4s",
+            "c1 connects\ns1 ok\nc1 fin\ns1 end\nwait 3999\nc1 open\nwait 1\ns1 gone\nc1 gone\nlog 0 sD--".into(),
+        ),
+        (
+            "server-fin is not for HTTP",
+            "timeout client-fin 2s\ntimeout server-fin 4s",
+            format!("{tunnel}\nc1 fin\nwait 29999\nc1 open\nwait 1\ns1 gone\nc1 gone\nlog 200 sD--"),
+        ),
+        (
+            "a client that ends is not awaited",
+            "mode tcp\ntimeout tunnel 0\ntimeout client 1s",
+            "c1 > query\nc1 fin\ns1 ok\nwait 15000\ns1 > result\ns1 fin\nc1 < result\nc1 end\nlog 0 ----".into(),
+        ),
+        (
+            "a client that is silent for too long counts as ended",
+            "mode tcp\ntimeout tunnel 0\ntimeout client 1s",
+            "c1 > query\ns1 ok\nwait 999\ns1 open\nwait 1\ns1 end\nc1 > late\nwait 15000\ns1 < query\ns1 > result\nc1 < result\nc1 open\ns1 fin\nc1 gone\nlog 0 cD--".into(),
+        ),
+        (
+            "the same for a server",
+            "mode tcp\ntimeout tunnel 0\ntimeout server 1s",
+            "c1 > query\ns1 ok\ns1 < query\nwait 999\nc1 open\nwait 1\nc1 end\ns1 > late\nc1 > more\ns1 < more\nc1 fin\ns1 gone\nc1 gone\nlog 0 sD--".into(),
+        ),
+        (
+            "a server need not answer before it has the request",
+            "timeout client 30s",
+            format!("{post}\ns1 ok\nwait 25000\nc1 > yz\nwait 19999\nc1 < \nwait 1\nc1 <~ HTTP/1.1 504 \nlog 504 sH--"),
         ),
         (
             "http-buffer-request, the body",
@@ -212,13 +239,13 @@ fn independent_streams() {
          wait 1";
     play(
         "what is sent to a server counts for it",
-        "mode tcp",
+        "mode tcp\ntimeout tunnel 0",
         &format!("{talk}\nc1 open"),
     );
     play(
         "it does not",
-        "mode tcp\noption independent-streams",
-        &format!("{talk}\nc1 end\nlog 0 sD--\nquiet"),
+        "mode tcp\ntimeout tunnel 0\noption independent-streams",
+        &format!("{talk}\nc1 end\nc1 fin\nlog 0 sD--\nquiet"),
     );
     let upload = "c1 > POST / HTTP/1.1|host: a|content-length: 3||a
          s1 ok

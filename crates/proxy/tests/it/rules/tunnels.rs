@@ -74,7 +74,7 @@ fn tcp() {
         (
             "idle client",
             "mode tcp",
-            "c1 connects\ns1 ok\nwait 9999\nc1 open\nwait 1\nc1 gone\ns1 gone\nlog 0 cD--",
+            "c1 connects\ns1 ok\nwait 29999\nc1 open\nwait 1\nc1 gone\ns1 gone\nlog 0 cD--",
         ),
         (
             "a slow reader",
