@@ -209,7 +209,9 @@ impl Shared {
         let mut next_ms = None;
         let woken = self.change_states(|states| {
             let (starting, next) = states.warm_up();
-            starting.into_iter().for_each(|server| states.touch(server));
+            starting
+                .into_iter()
+                .for_each(|server| states.warmed(server));
             let ejected = states.end_ejections();
             next_ms = next.into_iter().chain(ejected).min();
         });
@@ -314,7 +316,8 @@ impl Shared {
         };
         let backend = server.backend.place();
         let is_out = matches!(states.place(server), Place::Out { .. });
-        if states.of(server).state == OpState::Starting || is_out {
+        let has_steps = states.of(server).state == OpState::Starting || is_out;
+        if has_steps && transition.reschedules {
             event_sink.reschedule(backend, server.place());
         }
         for other in transition.ends_sessions_of {
@@ -375,5 +378,67 @@ impl Shared {
         pairs
             .map(|(connections, streams)| connections.saturating_sub(streams))
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+    use std::time::Duration;
+
+    use config::model::CheckStatus;
+
+    use super::*;
+    use crate::runtime_config::for_tests::from_text;
+    use crate::shared::ServerEvent;
+
+    /// A clock, and how often a schedule was to be looked at.
+    #[derive(Debug, Default)]
+    struct Schedules {
+        now_ms: AtomicU64,
+        changed: AtomicUsize,
+    }
+
+    impl ServerEventSink for Schedules {
+        fn now_ms(&self) -> u64 {
+            self.now_ms.load(Relaxed)
+        }
+        fn tell(&self, _: &ServerEvent) {}
+        fn end_streams(&self, _: Killed) {}
+        fn servers_changed(&self) {}
+        fn resolve_again(&self, _: usize, _: usize) {}
+        fn reschedule(&self, _: usize, _: usize) {
+            self.changed.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// Whoever waits for the next step is woken when a slow start begins, and not by each step:
+    /// steps that wake their own loop leave no time for checks.
+    #[test]
+    fn the_steps_of_a_slow_start_change_no_schedule() {
+        let runtime_config = from_text(
+            "defaults\n timeout connect 1s\n timeout server 1s\n\
+             backend b\n server s 127.0.0.1:1 check rise 1 fall 1 slowstart 10s\n",
+        );
+        let shared = runtime_config.share(1);
+        let schedules = Arc::new(Schedules::default());
+        shared.set_event_sink(schedules.clone());
+        for status in [CheckStatus::Layer4Error, CheckStatus::Layer4Ok] {
+            let outcome = CheckOutcome {
+                status,
+                duration: Some(Duration::ZERO),
+                ..CheckOutcome::default()
+            };
+            shared.check_ended(0, 0, Checker::Health, outcome);
+        }
+        let began = schedules.changed.load(Relaxed);
+        assert!(began > 0, "a slow start begins");
+        for _ in 0..5 {
+            let (_, next_ms) = shared.warm_up();
+            let next_ms = next_ms.expect("a next step");
+            assert!(next_ms > 0);
+            schedules.now_ms.fetch_add(next_ms, Relaxed);
+        }
+        assert_eq!(schedules.changed.load(Relaxed), began);
     }
 }

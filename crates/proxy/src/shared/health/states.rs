@@ -146,6 +146,8 @@ pub(crate) struct Transition {
     pub ends_sessions_of: Vec<ServerId>,
     /// The backend has lost its last server.
     pub backend_is_down: bool,
+    /// The next check, or the next step of a slow start, may be due earlier.
+    pub reschedules: bool,
 }
 
 /// A message to which numbers of the traffic may be added.
@@ -617,6 +619,7 @@ impl States {
             }),
             ends_sessions_of,
             backend_is_down: had_usable && !has_usable,
+            reschedules: true,
         });
     }
 
@@ -792,6 +795,7 @@ impl States {
                 }),
                 ends_sessions_of: Vec::new(),
                 backend_is_down: false,
+                reschedules: false,
             });
         }
         match result {
@@ -878,7 +882,16 @@ impl States {
             message: None,
             ends_sessions_of: Vec::new(),
             backend_is_down: false,
+            reschedules: true,
         });
+    }
+
+    /// The same for a step of a slow start, which changes no schedule.
+    pub fn warmed(&mut self, id: ServerId) {
+        self.touch(id);
+        if let Some(transition) = self.out.last_mut() {
+            transition.reschedules = false;
+        }
     }
 
     /// The name of the server's host is not the one of the configuration: a user changed it, or a
