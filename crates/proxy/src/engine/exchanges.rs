@@ -117,15 +117,16 @@ impl<D: Driver> Turn<'_, D> {
         });
     }
 
-    /// A client without exchanges is alive: restarts its inactivity timeout where no timeout for
-    /// requests is set.
+    /// A client of many exchanges has sent something, a ping for example: restarts the inactivity
+    /// timeout of a connection without exchanges, where no timeout for requests is set.
     pub(super) fn client_is_alive(&mut self, link: ConnId) {
-        let Some(client) = self.cx.core.links.client(link) else {
+        let links = &self.cx.core.links;
+        let Some(client) = links.client(link).filter(|_| links.is_idle(link)) else {
             return;
         };
         let timeouts = &self.cx.runtime_config.proxy(client.frontend()).timeout;
-        let of_requests = timeouts.http_request.or(timeouts.http_keep_alive);
-        if of_requests.is_none() {
+        let of_next = timeouts.http_keep_alive.filter(|_| client.streams > 0);
+        if of_next.or(timeouts.http_request).is_none() {
             let ends_ms = self.cx.wait_ends_ms(ConnWait::Activity(client.frontend()));
             self.cx.core.links.set_idle_end(link, ends_ms);
         }

@@ -335,6 +335,9 @@ impl<D: Driver> Turn<'_, D> {
             }
             Ingress::More => {
                 self.count_received(link, used);
+                if used > 0 {
+                    self.client_is_alive(link);
+                }
                 Feed::More(used)
             }
             Ingress::Partial => {

@@ -271,6 +271,14 @@ impl Links {
         }
     }
 
+    /// Whether a connection serves many exchanges, and has none now.
+    pub fn is_idle(&self, conn: ConnId) -> bool {
+        self.get(conn).is_some_and(|link| match &link.mux {
+            Mux::Connection(connection) => connection.children.is_empty(),
+            _ => false,
+        })
+    }
+
     /// Changes when a connection without exchanges ends by itself.
     pub fn set_idle_end(&mut self, conn: ConnId, ends_ms: u64) {
         if let Some(connection) = self.connection_mut(conn) {

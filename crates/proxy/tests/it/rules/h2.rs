@@ -430,6 +430,39 @@ fn a_connection_that_answers_pings_stays_for_its_time() {
     assert_eq!((client.pings(), client.answers.len()), (30, 2));
 }
 
+/// Pings keep a connection open where only its silence has a timeout: before its first request
+/// `timeout http-keep-alive` is none.
+#[test]
+fn a_client_that_pings_is_not_silent() {
+    let without = |words: &[&str]| {
+        let text = format!("{DEFAULTS}{ANSWER}\n");
+        words.iter().fold(text, |text, word| text.replace(word, ""))
+    };
+    let request = "timeout http-request 5s";
+    let keep_alive = "timeout http-keep-alive 7s";
+    // What is not set, whether the client has had a response, and whether pings keep it.
+    for (unset, has_had, stays) in [
+        (&[request, keep_alive][..], false, true),
+        (&[request, keep_alive][..], true, true),
+        (&[request][..], false, true),
+        (&[request][..], true, false),
+        (&[keep_alive][..], false, false),
+        (&[keep_alive][..], true, false),
+    ] {
+        let mut client = Client::of(&without(unset));
+        if has_had {
+            client.get();
+        }
+        for _ in 0..30 {
+            let mut out = Vec::new();
+            client.codec.ping(1, &mut out);
+            client.play.driver.pipes[client.place].write(&out);
+            client.line("wait 3000");
+        }
+        assert_eq!(!client.has_ended(), stays, "{unset:?} {has_had}");
+    }
+}
+
 #[test]
 fn a_connection_that_does_not_answer_a_ping_is_closed() {
     let bind = DEFAULTS.replace("127.0.0.1:80", "127.0.0.1:80 idle-ping 1s");
