@@ -128,8 +128,8 @@ impl Accounts<'_> {
         let server = ServerId::at(stream.backend, server as usize);
         let server = shared.server_row(worker, server);
         server.counts.add_bytes(bytes);
-        if let Some(class) = class {
-            server.counts.add_response(class);
+        if txn.is_http && txn.server_status != 0 {
+            server.counts.add_response(Class::of(txn.server_status));
         }
         let is_balanced = u64::from(!stream.route.persist.direct);
         let is_reused = u64::from(txn.server_reused);
@@ -140,6 +140,19 @@ impl Accounts<'_> {
         if let Some(times) = times(stream, now_ms) {
             server.time(times);
         }
+    }
+
+    /// Counts a response of a server that does not end its stream: an interim one, or one upon which
+    /// the request is sent again.
+    #[cold]
+    pub fn tell_response(self, stream: &Stream, status: u16) {
+        let Some(server) = stream.txn.server else {
+            return;
+        };
+        let server = ServerId::at(stream.backend, server as usize);
+        let ambient = self.ambient;
+        let row = ambient.shared.server_row(ambient.worker, server);
+        row.counts.add_response(Class::of(status));
     }
 
     /// `option contstats`: counts the bytes of a stream that have flowed since it was last counted.
@@ -329,7 +342,10 @@ impl Accounts<'_> {
             // A service counts by itself.
             End::Redirect | End::Vanished | End::Service(_) => Told::default(),
             End::Challenge(..) | End::Tarpit(_) => denied(false),
-            End::Close => denied(matches!(stream.phase, Phase::BackendResponse(_))),
+            End::Close => denied(matches!(
+                stream.phase,
+                Phase::BackendResponse(_) | Phase::Tunnel(_)
+            )),
             End::Fail(_) => both(FrontCount::FailedRewrites, BackCount::FailedRewrites),
         };
         self.tell(stream, told);

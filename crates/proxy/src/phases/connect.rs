@@ -489,13 +489,14 @@ impl<D: Driver> Cx<'_, D> {
             return Step::Wait;
         }
         stream.txn.retries += 1;
+        if self.may_redispatch(stream) {
+            // Counted as such, and not as a retry.
+            self.redispatch(stream);
+            return stream.go(Phase::SelectServer);
+        }
         if let Some(server) = stream.route.target {
             self.accounts()
                 .tell_server(stream, server, BackCount::Retries);
-        }
-        if self.may_redispatch(stream) {
-            self.redispatch(stream);
-            return stream.go(Phase::SelectServer);
         }
         // Refusals come at once, so without a pause all tries fail within the same moment. A
         // time-out was already a pause.

@@ -124,6 +124,8 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Forwards 100, 102 and 103 to clients that know them; the final response follows.
     fn forward_interim(&mut self, stream: &mut Stream) {
+        let status = stream.response.status();
+        self.accounts().tell_response(stream, status);
         if let Some(client) = stream.client {
             let frontend = self.runtime_config.proxy(stream.frontend);
             let spelling = self

@@ -40,6 +40,9 @@ impl<D: Driver> Cx<'_, D> {
             Failure::Empty | Failure::Junk | Failure::Timeout => None,
         };
         self.trace_failed_try(stream, status);
+        if let Some(status) = status {
+            self.accounts().tell_response(stream, status);
+        }
         let seen = match failure {
             Failure::Empty => Seen::Closed,
             Failure::Junk => Seen::InvalidHead,

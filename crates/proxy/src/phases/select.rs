@@ -145,7 +145,11 @@ impl<D: Driver> Cx<'_, D> {
     fn enqueue(&mut self, stream: &mut Stream, server: Option<ServerId>) -> Step {
         let now = self.now();
         let shared = &self.core.ambient.shared;
-        stream.txn.backend_queue = shared.queued(stream.backend);
+        // The place in the queue, as in HAProxy: 1 is the first one.
+        match server {
+            Some(server) => stream.txn.server_queue += shared.servers.waiting(server) + 1,
+            None => stream.txn.backend_queue += shared.queued(stream.backend) + 1,
+        }
         let arrival = Arrival {
             stream: stream.reference(self.core.ambient.worker),
             backend: stream.backend,

@@ -386,10 +386,10 @@ mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
     use std::time::Duration;
 
-    use config::model::CheckStatus;
+    use config::model::{CheckStatus, Config, Proxy, Server, ServerAddress, ServerOptions};
+    use net::Addr;
 
     use super::*;
-    use crate::runtime_config::for_tests::from_text;
     use crate::shared::ServerEvent;
 
     /// A clock, and how often a schedule was to be looked at.
@@ -416,14 +416,34 @@ mod tests {
     /// steps that wake their own loop leave no time for checks.
     #[test]
     fn the_steps_of_a_slow_start_change_no_schedule() {
-        let runtime_config = from_text(
-            "defaults\n timeout connect 1s\n timeout server 1s\n\
-             backend b\n server s 127.0.0.1:1 check rise 1 fall 1 slowstart 10s\n",
-        );
-        let shared = runtime_config.share(1);
+        let mut options = ServerOptions::default();
+        options.checks.enabled = true;
+        options.checks.slowstart = Duration::from_secs(10);
+        let server = Server {
+            is_named: false,
+            name: "s".to_owned(),
+            address: ServerAddress::Fixed(Addr::Inet(([127, 0, 0, 1], 1).into())),
+            takes_datagrams: false,
+            unresolved: false,
+            fqdn: None,
+            resolvers: None,
+            options,
+            origin: String::new(),
+        };
+        let backend = Proxy {
+            is_backend: true,
+            servers: vec![Arc::new(server)],
+            ..Proxy::default()
+        };
+        let config = Config {
+            proxies: vec![backend],
+            ..Config::default()
+        };
+        let shared = Shared::new(&config, &[0], None, 1);
         let schedules = Arc::new(Schedules::default());
         shared.set_event_sink(schedules.clone());
-        for status in [CheckStatus::Layer4Error, CheckStatus::Layer4Ok] {
+        let passes = [CheckStatus::Layer4Ok; 2];
+        for status in [CheckStatus::Layer4Error; 4].into_iter().chain(passes) {
             let outcome = CheckOutcome {
                 status,
                 duration: Some(Duration::ZERO),

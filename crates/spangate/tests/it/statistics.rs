@@ -54,6 +54,71 @@ frontend fe
     default_backend be
 ";
 
+/// What a server has not answered is not counted as its answer; a try at another server is no
+/// retry; a response that `tcp-response` refuses is a refused response.
+#[test]
+fn failures_are_counted_where_they_belong() {
+    let folder = Folder::new();
+    let socket = folder.path("cli.sock");
+    let [dead, moved, refuses] = [listener(), listener(), listener()];
+    let origin = Origin::start(|_| ok("twelve bytes"));
+    let closed = {
+        let listener = listener();
+        address(&listener)
+    };
+    let config = format!(
+        "global\n stats socket {} level admin\n{DEFAULTS}
+listen dead
+    bind \"fd@${{DEAD}}\"
+    retries 0
+    server s1 {closed}
+listen moved
+    bind \"fd@${{MOVED}}\"
+    balance first
+    retries 1
+    option redispatch 1
+    server s1 {closed}
+    server s2 {at}
+listen refuses
+    mode tcp
+    bind \"fd@${{REFUSES}}\"
+    tcp-response inspect-delay 5s
+    tcp-response content reject if {{ res.len gt 0 }}
+    server s1 {at}
+",
+        socket.display(),
+        at = origin.at,
+    );
+    let sockets = [("DEAD", &dead), ("MOVED", &moved), ("REFUSES", &refuses)];
+    let _proxy = Proxy::start_in(folder, &config, &sockets);
+    assert_eq!(Client::connect(address(&dead)).get("/").status, 503);
+    assert_eq!(Client::connect(address(&moved)).get("/").status, 200);
+    let mut client = std::net::TcpStream::connect(address(&refuses)).expect("a connection");
+    client.set_read_timeout(Some(DEADLINE)).expect("a deadline");
+    client
+        .write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n")
+        .expect("it is sent");
+    let _ = client.read(&mut [0; 1]);
+    for (row, field, wanted) in [
+        ("dead/BACKEND", "hrsp_5xx", 1),
+        ("dead/s1", "hrsp_5xx", 0),
+        ("dead/s1", "req_tot", 0),
+        ("dead/s1", "econ", 1),
+        ("moved/s2", "hrsp_2xx", 1),
+        ("moved/s1", "wretr", 0),
+        ("moved/s1", "wredis", 1),
+        ("moved/BACKEND", "wretr", 0),
+        ("moved/BACKEND", "wredis", 1),
+        ("refuses/FRONTEND", "dresp", 1),
+        ("refuses/BACKEND", "dresp", 1),
+        ("refuses/s1", "dresp", 1),
+        ("refuses/FRONTEND", "dreq", 0),
+    ] {
+        let all = until(&socket, row, field, &wanted.to_string());
+        assert_eq!(number(&all, row, field), wanted, "{row} {field}");
+    }
+}
+
 #[test]
 fn counters_of_a_request_and_their_clearing() {
     let folder = Folder::new();

@@ -281,3 +281,31 @@ fn the_queue() {
         ),
     );
 }
+
+/// The place in the queue, from 1 on: of the backend's, or of the server's that a request is bound
+/// to.
+#[test]
+fn logs_have_the_place_in_a_queue() {
+    let ask = |client: &str| {
+        format!("{client} > GET / HTTP/1.1|host: a|cookie: S=A|connection: close||\n")
+    };
+    let script = format!(
+        "{}s1 ok\n{}{}s1 > HTTP/1.1 204 No||\nlog {{}}\ns1 > HTTP/1.1 204 No||\nlog {{}}\ns1 > HTTP/1.1 204 No||\nlog {{}}",
+        ask("c1"),
+        ask("c2"),
+        ask("c3"),
+    );
+    let places = |lines: &str, places: [&str; 3]| {
+        let mut script = script.clone();
+        for place in places {
+            script = script.replacen("{}", place, 1);
+        }
+        let lines = format!("log-format \"%sq/%bq\"\nhttp-reuse always\n{lines}");
+        play(&lines, &lines, &script);
+    };
+    places("server one 127.0.0.1:81 maxconn 1", ["0/0", "0/1", "0/2"]);
+    places(
+        "cookie S insert\nserver one 127.0.0.1:81 cookie A maxconn 1",
+        ["0/0", "1/0", "2/0"],
+    );
+}
