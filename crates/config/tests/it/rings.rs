@@ -205,6 +205,10 @@ fn faults_of_log_forwards() {
             "log forward section 'f' has the same name as a proxy declared at ",
         ),
         (
+            "log-forward f\n bind :1 ssl\n",
+            "Proxy 'f': no SSL certificate specified for bind ':1' at [t.cfg:2] (use 'crt').",
+        ),
+        (
             "log-forward f\n option x\n",
             "unknown option 'x' in log-forward section",
         ),
