@@ -16,13 +16,11 @@ use std::time::Duration;
 
 use net::logs::Reach;
 use net::ring::{Framing, Ring, RingReader};
-use tls::Connector;
+use tls::stream::{GetConnector, TlsStream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-
-use crate::secure::Secure;
 
 /// Once a batch of messages from a ring has this many bytes, the server sends it before it takes
 /// more messages.
@@ -33,9 +31,6 @@ const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 const STACK_BYTES: usize = 256 << 10;
 /// Bytes per read of what a server says, which is discarded.
 const READ_BYTES: usize = 512;
-
-/// Gives the current connector of a server.
-pub type GetConnector = Box<dyn Fn() -> Option<Arc<Connector>> + Send>;
 
 /// A server of a ring.
 pub struct Server {
@@ -210,10 +205,7 @@ impl Link {
             let Some(connector) = &self.server.connector else {
                 return Ok(Wire::Plain(stream));
             };
-            let connector = connector().ok_or(io::ErrorKind::NotFound)?;
-            let session = connector.connect(None);
-            let session = session.map_err(|failure| io::Error::other(failure.text))?;
-            let secure = Secure::connect(stream, session).await?;
+            let secure = TlsStream::connect(stream, connector).await?;
             Ok(Wire::Secure(Box::new(secure)))
         };
         match self.server.timeout_connect {
@@ -268,7 +260,7 @@ impl Link {
 /// A connection to a server.
 enum Wire {
     Plain(TcpStream),
-    Secure(Box<Secure<TcpStream>>),
+    Secure(Box<TlsStream<TcpStream>>),
 }
 
 impl Wire {
@@ -276,7 +268,11 @@ impl Wire {
     async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Wire::Plain(stream) => stream.write(bytes).await,
-            Wire::Secure(secure) => secure.write_all(bytes).await.map(|()| bytes.len()),
+            Wire::Secure(secure) => {
+                secure.write_all(bytes).await?;
+                secure.flush().await?;
+                Ok(bytes.len())
+            }
         }
     }
 
@@ -284,7 +280,7 @@ impl Wire {
     async fn read(&mut self) -> io::Result<usize> {
         match self {
             Wire::Plain(stream) => stream.read(&mut [0; READ_BYTES]).await,
-            Wire::Secure(secure) => secure.read().await.map(<[u8]>::len),
+            Wire::Secure(secure) => secure.read(&mut [0; READ_BYTES]).await,
         }
     }
 

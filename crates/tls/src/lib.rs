@@ -4,6 +4,8 @@
 //! [`Identity`] is a certificate with its key, [`Acceptor`] makes the sessions of a listener,
 //! [`Connector`] those with a server, and [`Session`] is one connection. The library behind it is
 //! rustls with AWS-LC; only this crate uses it.
+//!
+//! [`stream`] puts a session over a stream of tokio, for threads that are off the data path.
 #![forbid(unsafe_code)]
 
 mod acceptor;
@@ -25,6 +27,8 @@ mod old;
 mod resolver;
 mod session;
 mod signatures;
+#[cfg(feature = "stream")]
+pub mod stream;
 mod tickets;
 mod trust;
 mod verify;

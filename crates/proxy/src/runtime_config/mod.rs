@@ -34,8 +34,8 @@ use proc_vars::ProcVars;
 pub(crate) use skips::{Skips, adds_forwarding_headers};
 pub(crate) use timeouts::{TimeoutsMs, deadline};
 pub use tls::{
-    CertificateView, Draft, EditError, FileNames as TlsFileNames, ListView, LogBind, NameView,
-    OcspSubject, Status as TlsStatus, Tls, TlsFinding, TrustView, certificate_name,
+    CertificateView, Draft, EditError, FileNames as TlsFileNames, ListView, NameView, OcspSubject,
+    SectionBind, SectionServer, Status as TlsStatus, Tls, TlsFinding, TrustView, certificate_name,
 };
 
 /// The number of a log sink in the configuration, for [`net::Driver::log`].

@@ -4,12 +4,14 @@
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::cli::{ask_any, until_any_holds};
 use crate::common::http::Client;
 use crate::common::origin::{Origin, ok};
-use crate::common::{Folder, Port, Proxy, address, listener, skipped};
+use crate::common::tls::{Authority, client_config};
+use crate::common::{DEADLINE, Folder, Port, Proxy, address, listener, skipped};
 
 /// Debian's HAProxy.
 const HAPROXY: &str = "/usr/sbin/haproxy";
@@ -32,21 +34,76 @@ fn haproxy() -> Option<PathBuf> {
     None
 }
 
-/// The ports of two processes.
-struct Ports([Port; 2]);
+/// The processes that share tables: their ports, and their certificates where they use TLS.
+struct Mesh {
+    ports: Vec<(&'static str, Port)>,
+    identity: Option<Identity>,
+}
 
-impl Ports {
-    fn reserve() -> Ports {
-        Ports([Port::reserve(), Port::reserve()])
+/// An authority, and a certificate of it with its key.
+struct Identity {
+    authority: Authority,
+    own: String,
+}
+
+impl Identity {
+    fn new() -> Identity {
+        let authority = Authority::new("peers");
+        let own = authority.issue(&["peer.test"]);
+        Identity { authority, own }
+    }
+}
+
+impl Mesh {
+    fn of(names: &[&'static str]) -> Mesh {
+        let ports = names.iter().map(|name| (*name, Port::reserve()));
+        Mesh {
+            ports: ports.collect(),
+            identity: None,
+        }
     }
 
-    fn section(&self) -> String {
-        let [one, two] = &self.0;
-        format!(
-            "peers p\n peer A 127.0.0.1:{}\n peer B 127.0.0.1:{}\n table own type ip size 1k expire 10m \
-             store gpt(2),gpc(3),gpc_rate(2,1m)\n",
-            one.number, two.number
-        )
+    fn reserve() -> Mesh {
+        Mesh::of(&["A", "B"])
+    }
+
+    fn secured() -> Mesh {
+        Mesh {
+            identity: Some(Identity::new()),
+            ..Mesh::reserve()
+        }
+    }
+
+    /// Its section for the process `local`, whose files are in this folder.
+    fn section(&self, local: &str, folder: &Folder) -> String {
+        let mut lines = vec!["peers p".to_owned()];
+        if let Some(identity) = &self.identity {
+            let ca = folder.write("ca.pem", identity.authority.pem());
+            let own = folder.write("own.pem", &identity.own);
+            lines.push(format!(
+                "default-bind ssl crt {own} ca-file {ca} verify required"
+            ));
+            lines.push(format!(
+                "default-server ssl crt {own} ca-file {ca} verify required verifyhost peer.test"
+            ));
+        }
+        for (name, port) in &self.ports {
+            let at = format!("127.0.0.1:{}", port.number);
+            match (&self.identity, *name == local) {
+                (None, _) => lines.push(format!("peer {name} {at}")),
+                (Some(_), true) => lines.extend([format!("bind {at}"), format!("server {name}")]),
+                (Some(_), false) => lines.push(format!("server {name} {at}")),
+            }
+        }
+        lines.push(
+            "table own type ip size 1k expire 10m store gpt(2),gpc(3),gpc_rate(2,1m)".to_owned(),
+        );
+        lines.join("\n ") + "\n"
+    }
+
+    fn address(&self, name: &str) -> (&'static str, u16) {
+        let found = self.ports.iter().find(|(known, _)| *known == name);
+        ("127.0.0.1", found.expect("a process of the mesh").1.number)
     }
 }
 
@@ -58,7 +115,7 @@ struct Node {
 }
 
 impl Node {
-    fn start(program: &Path, ports: &Ports, name: &str, more: &[&str]) -> Node {
+    fn start(program: &Path, mesh: &Mesh, name: &str, more: &[&str]) -> Node {
         let folder = Folder::new();
         let socket = folder.path("cli");
         let front = listener();
@@ -97,7 +154,7 @@ frontend fe
  default_backend be
 ",
             socket.display(),
-            ports.section(),
+            mesh.section(name, &folder),
             origin.at,
             origin.at
         );
@@ -213,11 +270,10 @@ fn requests_follow(from: &Node, to: &Node, name: &str) {
     to.until("be", &format!("/stick{name}"), &[&expected, &key]);
 }
 
-fn share(one: &Path, two: &Path) {
-    let ports = Ports::reserve();
-    let a = Node::start(one, &ports, "A", &[]);
+fn share(one: &Path, two: &Path, mesh: &Mesh) {
+    let a = Node::start(one, mesh, "A", &[]);
     a.ask("set table t key early data.gpc0 2");
-    let b = Node::start(two, &ports, "B", &[]);
+    let b = Node::start(two, mesh, "B", &[]);
     b.until("t", "early", &["gpc0=2"]);
     follows(&a, &b, "x");
     follows(&b, &a, "y");
@@ -230,7 +286,7 @@ fn share(one: &Path, two: &Path) {
     b.stop();
     // While it is away, it misses something.
     a.ask("set table t key missed data.gpc0 6");
-    let b = Node::start(two, &ports, "B", &[]);
+    let b = Node::start(two, mesh, "B", &[]);
     b.until("t", "missed", &["gpc0=6"]);
     b.until("t", "early", &["gpc0=2"]);
     a.stop();
@@ -239,26 +295,32 @@ fn share(one: &Path, two: &Path) {
 
 #[test]
 fn spangates_share_tables() {
-    share(&spangate(), &spangate());
+    share(&spangate(), &spangate(), &Mesh::reserve());
+}
+
+#[test]
+fn spangates_share_tables_over_tls() {
+    share(&spangate(), &spangate(), &Mesh::secured());
 }
 
 #[test]
 fn a_haproxy_learns_from_a_spangate_and_back() {
     let Some(haproxy) = haproxy() else { return };
-    share(&spangate(), &haproxy);
+    share(&spangate(), &haproxy, &Mesh::reserve());
+    share(&spangate(), &haproxy, &Mesh::secured());
 }
 
 #[test]
 fn a_spangate_learns_from_a_haproxy_and_back() {
     let Some(haproxy) = haproxy() else { return };
-    share(&haproxy, &spangate());
+    share(&haproxy, &spangate(), &Mesh::reserve());
+    share(&haproxy, &spangate(), &Mesh::secured());
 }
 
 /// A reload from one program to another.
-fn reload(old: &Path, new: &Path) {
+fn reload(old: &Path, new: &Path, mesh: &Mesh) {
     const ENTRIES: usize = 500;
-    let ports = Ports::reserve();
-    let one = Node::start(old, &ports, "A", &[]);
+    let one = Node::start(old, mesh, "A", &[]);
     let lines = (0..ENTRIES).map(|number| format!("set table t key k{number} data.gpc0 {number}"));
     for lines in lines.collect::<Vec<_>>().chunks(50) {
         one.ask(&lines.join(";"));
@@ -274,7 +336,7 @@ fn reload(old: &Path, new: &Path) {
         })
     });
     let pid = one.proxy.running.pid().to_string();
-    let two = Node::start(new, &ports, "A", &["-sf", &pid]);
+    let two = Node::start(new, mesh, "A", &["-sf", &pid]);
     one.ends();
     let all = two.ask("show table t");
     for number in 0..ENTRIES {
@@ -288,23 +350,29 @@ fn reload(old: &Path, new: &Path) {
 
 #[test]
 fn a_reload_keeps_entries() {
-    reload(&spangate(), &spangate());
+    reload(&spangate(), &spangate(), &Mesh::reserve());
+}
+
+#[test]
+fn a_reload_keeps_entries_over_tls() {
+    reload(&spangate(), &spangate(), &Mesh::secured());
 }
 
 #[test]
 fn an_exchange_of_the_program_keeps_entries() {
     let Some(haproxy) = haproxy() else { return };
-    reload(&haproxy, &spangate());
-    reload(&spangate(), &haproxy);
+    for mesh in [Mesh::reserve(), Mesh::secured()] {
+        reload(&haproxy, &spangate(), &mesh);
+        reload(&spangate(), &haproxy, &mesh);
+    }
 }
 
 /// Peers that are no peers do not disturb the others, nor requests.
 #[test]
 fn bad_peers_disturb_nobody() {
-    let ports = Ports::reserve();
-    let a = Node::start(&spangate(), &ports, "A", &[]);
-    let at = ("127.0.0.1", ports.0[0].number);
-    let connect = || TcpStream::connect(at).expect("the peers' port");
+    let mesh = Mesh::reserve();
+    let a = Node::start(&spangate(), &mesh, "A", &[]);
+    let connect = || TcpStream::connect(mesh.address("A")).expect("the peers' port");
     let garbage = [
         &b"HAProxyS 2.1\nA\nB 1 1\n"[..],
         &[10, 0x82, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
@@ -323,10 +391,88 @@ fn bad_peers_disturb_nobody() {
     }
     let silent: Vec<TcpStream> = (0..20).map(|_| connect()).collect();
     assert_eq!(a.get("/"), 200);
-    let b = Node::start(&spangate(), &ports, "B", &[]);
+    let b = Node::start(&spangate(), &mesh, "B", &[]);
     follows(&a, &b, "x");
     follows(&b, &a, "y");
     drop(silent);
     a.stop();
     b.stop();
+}
+
+/// Whether a client with this certificate, or none, completes a handshake with a peer and gets its
+/// answer to a hello.
+fn is_let_in(at: (&str, u16), authority: &Authority, own: Option<&str>) -> bool {
+    let stream = TcpStream::connect(at).expect("the peers' port");
+    stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let config = client_config(authority, own, rustls::ALL_VERSIONS);
+    let name = "peer.test".try_into().expect("a name");
+    let session = rustls::ClientConnection::new(Arc::new(config), name).expect("a session");
+    let mut stream = rustls::StreamOwned::new(session, stream);
+    // A refusal is an error of any of these.
+    let sent = stream.write_all(b"HAProxyS 2.1\nA\nnobody 1 1\n");
+    let mut answer = Vec::new();
+    let read = stream.read_to_end(&mut answer);
+    match (sent, read) {
+        (Ok(()), Ok(_)) => {
+            assert_eq!(answer, b"504\n");
+            true
+        }
+        _ => {
+            assert!(answer.is_empty(), "{answer:?}");
+            false
+        }
+    }
+}
+
+#[test]
+fn peers_that_fail_the_tls_handshake_disturb_nobody() {
+    let mut mesh = Mesh {
+        identity: Some(Identity::new()),
+        ..Mesh::of(&["A", "B", "C"])
+    };
+    let a = Node::start(&spangate(), &mesh, "A", &[]);
+    let at = mesh.address("A");
+    let identity = mesh.identity.as_ref().expect("certificates");
+    let stranger = Identity::new();
+    assert!(is_let_in(at, &identity.authority, Some(&identity.own)));
+    assert!(!is_let_in(at, &identity.authority, None));
+    assert!(!is_let_in(at, &identity.authority, Some(&stranger.own)));
+    for bytes in [&b"HAProxyS 2.1\nA\nB 1 1\n"[..], &[0xff; 4096]] {
+        let mut stream = TcpStream::connect(at).expect("the peers' port");
+        stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+        // It is closed.
+        let _ = stream.write_all(bytes);
+        let _ = stream.read_to_end(&mut Vec::new());
+    }
+    // Silent ones, and one in the middle of its hello.
+    let silent: Vec<TcpStream> = (0..20)
+        .map(|number: usize| {
+            let mut stream = TcpStream::connect(at).expect("the peers' port");
+            let hello: &[u8] = if number == 0 {
+                &[22, 3, 1, 2, 0, 1]
+            } else {
+                b""
+            };
+            stream.write_all(hello).expect("sent");
+            stream
+        })
+        .collect();
+    assert_eq!(a.get("/"), 200);
+    let b = Node::start(&spangate(), &mesh, "B", &[]);
+    // A process whose certificate the others refuse, and that refuses theirs.
+    mesh.identity = Some(stranger);
+    let c = Node::start(&spangate(), &mesh, "C", &[]);
+    follows(&a, &b, "x");
+    follows(&b, &a, "y");
+    // It has tried to connect more than once.
+    let peers = until_any_holds(&c.socket, "show peers", |answer| {
+        let others = answer.matches(" new_conn=").count() - answer.matches(" new_conn=0 ").count();
+        others == 2 && !answer.contains(" new_conn=1 ")
+    });
+    assert!(!peers.contains("last_status=ESTA"), "{peers}");
+    assert!(c.ask("show table t").contains("used:0"));
+    drop(silent);
+    a.stop();
+    b.stop();
+    c.stop();
 }

@@ -99,6 +99,7 @@ impl Loader {
             }
         }
         loader.logs(config);
+        loader.peers(config);
         loader.token_certificates();
         loader
     }
@@ -121,6 +122,24 @@ impl Loader {
                 .collect();
             self.files.binds.push(binds);
             self.files.servers.push(Vec::new());
+        }
+    }
+
+    /// Loads the files of sections `peers`, whose places follow those of the sections `log-forward`.
+    fn peers(&mut self, config: &Config) {
+        for section in &config.peers {
+            // Every section has its place; the files of those that share nothing are not needed.
+            let is_active = section.is_active();
+            let bind = section.bind.as_ref().filter(|_| is_active);
+            let bind = bind.and_then(|bind| self.bind(&section.name, false, bind));
+            self.files.binds.push(vec![bind]);
+            let servers = section.peers.iter().map(|peer| {
+                let title = format!("'server {}' of peers '{}'", peer.name, section.name);
+                let words = peer.tls.as_deref().filter(|_| is_active)?;
+                Some(self.server(title, words))
+            });
+            let servers = servers.collect();
+            self.files.servers.push(servers);
         }
     }
 
