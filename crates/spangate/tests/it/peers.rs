@@ -317,6 +317,68 @@ fn a_spangate_learns_from_a_haproxy_and_back() {
     share(&haproxy, &spangate(), &Mesh::secured());
 }
 
+/// Makes entries at each process, and waits until all processes have all of them.
+fn spread(nodes: &[(&str, Node)], prefix: &str) {
+    for (from, node) in nodes {
+        let answer = node.ask(&format!("set table t key {prefix}{from} data.gpc0 3"));
+        assert!(answer.trim().is_empty(), "{answer}");
+        // The last byte of an address, the same in all rounds.
+        assert_eq!(node.get(&format!("/own/{}", from.as_bytes()[0])), 200);
+    }
+    for (_, node) in nodes {
+        for (from, _) in nodes {
+            node.until("t", &format!("{prefix}{from}"), &["gpc0=3"]);
+            let address = format!("10.1.2.{}", from.as_bytes()[0]);
+            node.until("p/own", &address, &["gpt1=11", "gpc1="]);
+        }
+    }
+}
+
+/// Four processes, of which the last one runs this program. Entries made anywhere arrive
+/// everywhere, and a process that was away learns what it missed.
+fn share_in_four(fourth: &Path, identity: Option<Identity>) {
+    let mesh = Mesh {
+        identity,
+        ..Mesh::of(&["A", "B", "C", "D"])
+    };
+    let start = |name| {
+        let own = spangate();
+        let program = if name == "D" { fourth } else { &own };
+        (name, Node::start(program, &mesh, name, &[]))
+    };
+    let mut nodes = Vec::from(["A", "B", "C", "D"].map(start));
+    spread(&nodes, "first");
+    for name in ["A", "D"] {
+        let place = nodes.iter().position(|(known, _)| *known == name);
+        let (_, away) = nodes.remove(place.expect("a process of the mesh"));
+        away.stop();
+        let prefix = format!("without{name}");
+        spread(&nodes, &prefix);
+        let others: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
+        let again = start(name);
+        for other in others {
+            again.1.until("t", &format!("{prefix}{other}"), &["gpc0=3"]);
+        }
+        nodes.push(again);
+        spread(&nodes, &format!("with{name}"));
+    }
+    for (_, node) in nodes {
+        node.stop();
+    }
+}
+
+#[test]
+fn four_spangates_share_tables() {
+    share_in_four(&spangate(), None);
+}
+
+#[test]
+fn three_spangates_and_a_haproxy_share_tables() {
+    let Some(haproxy) = haproxy() else { return };
+    share_in_four(&haproxy, None);
+    share_in_four(&haproxy, Some(Identity::new()));
+}
+
 /// A reload from one program to another.
 fn reload(old: &Path, new: &Path, mesh: &Mesh) {
     const ENTRIES: usize = 500;
