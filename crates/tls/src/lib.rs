@@ -25,6 +25,7 @@ mod names;
 mod ocsp;
 mod old;
 mod resolver;
+mod secrets;
 mod session;
 mod signatures;
 #[cfg(feature = "stream")]
@@ -44,6 +45,7 @@ pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};
 pub use ocsp::{CertId, CertStatus, OCSP_SKEW_S, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};
+pub use secrets::{RANDOM_BYTES, Secret, Secrets, SecretsKept};
 pub use session::{Facts, Progress, Session, Verdict};
 pub use tickets::{TICKET_KEY_BYTES, TicketKeys};
 pub use trust::{Authorities, Revocations, TrustError, Trusted};

@@ -342,7 +342,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     moot("tune.ssl.default-dh-param", DH, Args::Number(1024, i64::MAX), "Size of Diffie-Hellman parameters."),
     moot("tune.ssl.force-private-cache", "there is one process", NONE, "TLS session cache of one process."),
     yes("tune.ssl.hard-maxrecord", tls::hard_maxrecord, "Upper bound of TLS records."),
-    moot("tune.ssl.keylog", "the secrets of connections are not kept", ON_OFF, "Keeps TLS secrets for decryption of captures."),
+    yes("tune.ssl.keylog", tls::keylog, "Keeps TLS secrets for decryption of captures."),
     moot("tune.ssl.keyupdate-rate-limit", "the engine bounds them by itself", COUNT, "Key updates of a TLS connection."),
     yes("tune.ssl.lifetime", tls::lifetime, "Life of a TLS session."),
     yes("tune.ssl.maxrecord", tls::maxrecord, "Upper bound of TLS records at the beginning of a transfer."),

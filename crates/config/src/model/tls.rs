@@ -322,6 +322,8 @@ pub struct TlsGlobal {
     /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 means
     /// none.
     pub capture_bytes: u32,
+    /// `tune.ssl.keylog`: the secrets of sessions are kept for fetches.
+    pub keylog: bool,
 }
 
 impl Default for TlsGlobal {
@@ -344,6 +346,7 @@ impl Default for TlsGlobal {
             maxrecord_bytes: None,
             idletimer: Duration::from_secs(1),
             capture_bytes: 0,
+            keylog: false,
         }
     }
 }

@@ -46,6 +46,7 @@ mod tls_hellos;
 mod tls_ocsp;
 mod tls_resumption;
 mod tls_runtime;
+mod tls_secrets;
 mod tls_servers;
 mod tls_tunnels;
 mod tracing;

@@ -263,6 +263,20 @@ pub fn ocsp_update_switch(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> P
     Ok(())
 }
 
+/// `tune.ssl.keylog`
+pub fn keylog(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    build.global.tls.keylog = match line.arg(1) {
+        "on" => true,
+        "off" => false,
+        _ => {
+            let message = format!("'{}' expects either 'on' or 'off'.", line.keyword());
+            return Err(line.fault(1, message));
+        }
+    };
+    Ok(())
+}
+
 /// `ocsp-update.mindelay`, `tune.ssl.ocsp-update.mindelay`
 pub fn ocsp_update_mindelay(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let seconds = count(line)?;

@@ -12,7 +12,8 @@ use config::model::{
     Bind, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, TlsOptions, TlsVerify,
 };
 use tls::{
-    Authorities, CaSigner, Chains, IdentityError, Material, Revocations, SessionCache, TicketKeys,
+    Authorities, CaSigner, Chains, IdentityError, Material, Revocations, SecretsKept, SessionCache,
+    TicketKeys,
 };
 
 use super::TlsFinding;
@@ -65,12 +66,23 @@ fn title(proxy: &Proxy, server: &impl std::fmt::Display) -> String {
     format!("'server {server}' of '{}'", proxy.name)
 }
 
+fn secrets_kept(config: &Config) -> SecretsKept {
+    if config.global.tls.keylog {
+        SecretsKept::All
+    } else if config.needs.tls_secrets {
+        SecretsKept::Session
+    } else {
+        SecretsKept::None
+    }
+}
+
 impl Loader {
     /// Reads the files that a configuration names, `since_epoch` after the UNIX epoch.
     pub fn load(config: &Config, since_epoch: Duration) -> Loader {
         let mut loader = Loader {
             files: Files {
                 global: config.global.tls.clone(),
+                secrets: secrets_kept(config),
                 sessions: SessionCache::new(config.global.tls.cache_blocks as usize),
                 ..Files::default()
             },
