@@ -194,8 +194,8 @@ impl Link {
 
     /// A message of which the server has a part is sent again on the next connection.
     fn keep_unsent(&mut self) {
-        self.batch
-            .drain(..whole(&self.batch, self.sent, self.server.framing));
+        let whole = self.server.framing.whole(&self.batch, self.sent);
+        self.batch.drain(..whole);
         self.sent = 0;
     }
 
@@ -288,32 +288,6 @@ impl Wire {
         match self {
             Wire::Plain(stream) => stream.shutdown().await,
             Wire::Secure(secure) => secure.shutdown().await,
-        }
-    }
-}
-
-/// The bytes of the messages that are within the first `sent` bytes of a batch.
-fn whole(batch: &[u8], sent: usize, framing: Framing) -> usize {
-    let end_of = |byte| {
-        let last = batch[..sent].iter().rposition(|each| *each == byte);
-        last.map_or(0, |last| last + 1)
-    };
-    match framing {
-        Framing::LineFeed => end_of(b'\n'),
-        Framing::Nul => end_of(0),
-        Framing::OctetCount => {
-            let mut at = 0;
-            loop {
-                let rest = &batch[at..];
-                let digits = rest.iter().take_while(|byte| **byte != b' ').count();
-                let length = std::str::from_utf8(&rest[..digits]);
-                let length = length.ok().and_then(|text| text.parse::<usize>().ok());
-                let next = at + digits + 1 + length.unwrap_or(usize::MAX >> 1);
-                if next > sent {
-                    return at;
-                }
-                at = next;
-            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::address::{self, Names};
 use super::line::{Cursor, Line, Parse, leading_integer};
 use super::tls::server::option_without_streams;
-use super::{Shared, did_you_mean, log_line, not_yet, unknown, values};
+use super::{Shared, did_you_mean, log_line, log_server, not_yet, unknown, values};
 use crate::keywords::{self, Places, State, other};
 use crate::model::{LogSink, LogTarget, LogWire, Ring, RingServer, ServerAddress};
 use crate::tree::{Section, Tree};
@@ -203,7 +203,7 @@ fn server(ring: &Ring, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse<RingSe
     let mut cursor = Cursor { line: *line, at: 3 };
     while !cursor.peek().is_empty() {
         match cursor.take() {
-            "log-proto" => server.framing = framing(&mut cursor)?,
+            "log-proto" => server.framing = log_server::framing(&mut cursor)?,
             word => match option_without_streams(word) {
                 Some(keyword) => words.option(keyword, &mut cursor, shared)?,
                 None => return Err(other_option(&cursor, word, &title)),
@@ -212,20 +212,6 @@ fn server(ring: &Ring, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse<RingSe
     }
     server.tls = words.finish_without_streams(&title, &line.span(1), shared);
     Ok(server)
-}
-
-/// The value of `log-proto`.
-fn framing(cursor: &mut Cursor<'_>) -> Parse<Framing> {
-    match cursor.value("'legacy' or 'octet-count'")? {
-        "legacy" => Ok(Framing::LineFeed),
-        "octet-count" => Ok(Framing::OctetCount),
-        word => {
-            let message = format!(
-                "'log-proto' expects one of 'legacy' or 'octet-count' keywords (got '{word}')."
-            );
-            Err(cursor.fault(message))
-        }
-    }
 }
 
 /// The fault of an option that servers of rings do not take.

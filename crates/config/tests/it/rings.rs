@@ -111,7 +111,7 @@ fn faults_of_rings() {
         ),
         (
             "ring r\n server s 127.0.0.1:1 log-proto x\n",
-            "'log-proto' expects one of 'legacy' or 'octet-count' keywords (got 'x').",
+            "'log-proto' expects one of 'legacy' or 'octet-count' but got 'x'.",
         ),
         (
             "ring r\n server s 127.0.0.1:1 nonsense\n",
