@@ -16,6 +16,7 @@ mod chain;
 mod connector;
 mod crl;
 mod der;
+mod encrypted;
 mod failure;
 mod hello;
 mod identity;
@@ -38,6 +39,7 @@ pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors}
 pub use buffer::Buffer;
 pub use cache::SessionCache;
 pub use connector::{Connector, ConnectorOptions, Verification};
+pub use encrypted::Passphrases;
 pub use failure::{Failure, FailureKind, Reason};
 pub use hello::requested_name;
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};

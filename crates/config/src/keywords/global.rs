@@ -206,7 +206,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("ssl-load-extra-del-ext", tls::load_extra_del_ext, "Removes the certificate's extension before looking for its other files."),
     yes("ssl-load-extra-files", tls::load_extra_files, "Which files are looked for beside a certificate."),
     moot("ssl-mode-async", OPENSSL, Args::Any, "Asynchronous OpenSSL engines."),
-    tunes("ssl-passphrase-cmd", Passphrases, Args::Any, "Command that prints the passphrase of a key.").secret(Secret::AllButFirst),
+    yes("ssl-passphrase-cmd", tls::passphrase_cmd, "Command that prints the passphrase of a key.").secret(Secret::AllButFirst),
     moot("ssl-propquery", OPENSSL, WORD, "OpenSSL property query."),
     moot("ssl-provider", OPENSSL, WORD, "OpenSSL provider to load."),
     moot("ssl-provider-path", OPENSSL, WORDS, "Directory of OpenSSL providers."),

@@ -231,11 +231,7 @@ const FRONTEND: &[Case] = &[
         "x",
     ),
     ("bind :80 ca-sign-file", "missing CAfile path", ""),
-    (
-        "bind :80 ca-sign-pass x",
-        "keyword 'bind … ca-sign-pass' is known but not implemented yet by this version.",
-        "ca-sign-pass",
-    ),
+    ("bind :80 ca-sign-pass", "missing CAkey password", ""),
     (
         "bind :80 shards 4",
         "keyword 'bind … shards' has no effect: every worker has its own listeners.",

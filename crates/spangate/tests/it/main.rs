@@ -44,6 +44,7 @@ mod tls_clients;
 mod tls_early;
 mod tls_hellos;
 mod tls_ocsp;
+mod tls_passphrases;
 mod tls_resumption;
 mod tls_runtime;
 mod tls_secrets;

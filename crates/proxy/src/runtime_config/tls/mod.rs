@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use config::model::{Config, ServerTls};
-use tls::{Buffer, Connector, Failure, Progress, Session, SessionCache};
+use tls::{Buffer, Connector, Failure, Passphrases, Progress, Session, SessionCache};
 
 use crate::ids::{BindId, ServerId};
 pub(crate) use acceptors::BindAcceptors;
@@ -111,15 +111,19 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Returns the TLS
-    /// state, and errors and warnings.
+    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch, with the passphrases
+    /// of encrypted keys. Returns the TLS state, and errors and warnings.
     #[must_use]
-    pub fn load(config: &Config, since_epoch: Duration) -> (Tls, Vec<TlsFinding>) {
+    pub fn load(
+        config: &Config,
+        since_epoch: Duration,
+        passphrases: Passphrases<'_>,
+    ) -> (Tls, Vec<TlsFinding>) {
         let Loader {
             files,
             mut findings,
             ..
-        } = Loader::load(config, since_epoch);
+        } = Loader::load(config, since_epoch, passphrases);
         // Missing files have been reported.
         let is_whole = !findings.0.iter().any(|finding| finding.is_fatal);
         let mut tls = Tls {
