@@ -33,6 +33,7 @@ pub mod line;
 pub mod log_forward;
 pub mod log_line;
 pub mod log_profile;
+pub mod log_server;
 pub mod logging;
 pub mod mail;
 pub mod master;

@@ -64,7 +64,7 @@ pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
 pub use sniff::first_bytes;
-pub use tls::{client_hello, crt_list, ocsp_response, tls_lists};
+pub use tls::{client_hello, crt_list, encrypted_key, ocsp_response, tls_lists};
 pub use translate::{jaeger_proto, jaeger_thrift, otlp_json, zipkin_json, zipkin_proto};
 pub use view::{grpc_status, otlp_view};
 
@@ -99,6 +99,7 @@ macro_rules! for_each_target {
             tls_lists TLS_WORDS,
             client_hello FIRST_WORDS,
             ocsp_response OCSP_WORDS,
+            encrypted_key OCSP_WORDS,
             pattern_file PATTERN_WORDS,
             regex REGEX_WORDS,
             expression EXPRESSION_WORDS,

@@ -1,12 +1,15 @@
 //! Lists of certificates, of ciphers, of curves and of signature algorithms; what is kept of client
-//! hellos; the status of certificates.
+//! hellos; the status of certificates; encrypted keys.
 
+use std::path::Path;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use config::build::tls::{ciphers, crt_list, groups};
 use config::diagnostic::{Diagnostics, Rendering};
 use sample::HelloFacts;
-use tls::{Buffer, OcspResponse, Session};
+use tls::{Buffer, CaSigner, IdentityError, OcspResponse, Passphrases, Session};
 
 /// Every line of any bytes is an entry, a fault or nothing; faults have a place that can be shown.
 pub fn crt_list(data: &[u8]) {
@@ -127,4 +130,24 @@ pub fn ocsp_response(data: &[u8]) {
     // Nothing behind its end belongs to it.
     let longer = [data, b"\0"].concat();
     assert_eq!(OcspResponse::parse(&longer), Ok(response));
+}
+
+/// The passphrase of an encrypted key is asked for only if the key can be decrypted.
+pub fn encrypted_key(data: &[u8]) {
+    let section = |label: &str, content: &[u8]| {
+        let text = STANDARD.encode(content);
+        format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+    };
+    let pem = section("CERTIFICATE", b"any") + &section("ENCRYPTED PRIVATE KEY", data);
+    let mut asked = false;
+    let mut ask = |_: &Path| {
+        asked = true;
+        Err("none".to_owned())
+    };
+    let passphrases = &mut Passphrases::new(&mut ask);
+    let signer = CaSigner::parse(pem.as_bytes(), Path::new("f"), passphrases);
+    match signer {
+        Err(IdentityError::Encrypted(_, why)) => assert_eq!(asked, why == "none"),
+        result => assert!(result.is_err() && !asked, "{result:?}"),
+    }
 }

@@ -1,12 +1,13 @@
-//! Log lines over TCP: one connection per writer thread, reopened when it is lost.
+//! Log messages over TCP: one connection per writer thread, reopened when it is lost.
 //!
-//! Each line ends in a line feed (RFC 6587 §3.4.2, HAProxy's `log-proto legacy`). After a lost
-//! connection, the lines that the server had not taken whole are sent again.
+//! They are framed as in RFC 6587. After a lost connection, the messages that the server had not
+//! taken whole are sent again.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::logs::TcpServer;
 use crate::reach::Reach;
 
 /// The time limit of a connection attempt.
@@ -17,55 +18,57 @@ const WRITE_TIME: Duration = Duration::from_secs(1);
 /// A log server and the connection to it.
 #[derive(Debug)]
 pub(crate) struct LogStream {
-    to: SocketAddr,
+    server: TcpServer,
     stream: Option<TcpStream>,
 }
 
 impl LogStream {
     /// A stream without a connection yet.
-    pub fn new(to: SocketAddr) -> LogStream {
-        LogStream { to, stream: None }
+    pub fn new(server: TcpServer) -> LogStream {
+        LogStream {
+            server,
+            stream: None,
+        }
     }
 
-    /// Sends whole lines. After each failure `goes_on` waits a while and says whether to try again.
-    /// Returns the lines that were not sent.
+    /// Sends whole messages. After each failure `goes_on` waits a while and says whether to try again.
+    /// Returns the messages that were not sent.
     pub fn send<'a>(
         &mut self,
-        mut lines: &'a [u8],
+        mut messages: &'a [u8],
         reach: &Reach,
         goes_on: impl Fn() -> bool,
     ) -> &'a [u8] {
         loop {
-            let (sent, result) = self.try_send(lines, &goes_on);
-            lines = &lines[sent..];
+            let (sent, result) = self.try_send(messages, &goes_on);
+            messages = &messages[sent..];
             match result {
                 Ok(()) => reach.worked(),
                 Err(error) => reach.failed(&error, 0),
             }
-            if lines.is_empty() || !goes_on() {
-                return lines;
+            if messages.is_empty() || !goes_on() {
+                return messages;
             }
         }
     }
 
-    /// Sends what can be sent now. Returns the bytes of the whole lines that were sent, and why the
-    /// others were not.
-    fn try_send(&mut self, lines: &[u8], goes_on: impl Fn() -> bool) -> (usize, io::Result<()>) {
+    /// Sends what can be sent now. Returns the bytes of the whole messages that were sent, and why
+    /// the others were not.
+    fn try_send(&mut self, messages: &[u8], goes_on: impl Fn() -> bool) -> (usize, io::Result<()>) {
         let stream = self.stream.take().filter(is_open);
-        let mut stream = match stream.map_or_else(|| connect(self.to), Ok) {
+        let mut stream = match stream.map_or_else(|| connect(self.server.address), Ok) {
             Ok(stream) => stream,
             Err(error) => return (0, Err(error)),
         };
         let mut sent = 0;
-        while sent < lines.len() {
-            match stream.write(&lines[sent..]) {
+        while sent < messages.len() {
+            match stream.write(&messages[sent..]) {
                 Ok(count) if count > 0 => sent += count,
                 Err(error) if is_pause(&error) && goes_on() => {}
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 result => {
-                    let whole = lines[..sent].iter().rposition(|byte| *byte == b'\n');
                     let failed = result.err().unwrap_or(ErrorKind::WriteZero.into());
-                    return (whole.map_or(0, |end| end + 1), Err(failed));
+                    return (self.server.framing.whole(messages, sent), Err(failed));
                 }
             }
         }
@@ -100,6 +103,7 @@ fn is_pause(error: &io::Error) -> bool {
 mod tests {
     use super::*;
     use crate::reach::News;
+    use crate::ring::Framing;
     use std::io::{BufRead, BufReader};
     use std::net::TcpListener;
 
@@ -108,6 +112,14 @@ mod tests {
         let limit = Some(Duration::from_secs(10));
         stream.set_read_timeout(limit).expect("an option");
         BufReader::new(stream)
+    }
+
+    fn server(address: SocketAddr) -> TcpServer {
+        TcpServer {
+            address,
+            framing: Framing::LineFeed,
+            pending_bytes_max: 1 << 10,
+        }
     }
 
     fn reach() -> Reach {
@@ -123,7 +135,7 @@ mod tests {
     #[test]
     fn a_lost_connection_is_made_again() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let mut stream = LogStream::new(listener.local_addr().expect("an address"));
+        let mut stream = LogStream::new(server(listener.local_addr().expect("an address")));
         stream.send(b"one\ntwo\n", &reach(), || false);
         let mut server = accepted(&listener);
         assert_eq!(
@@ -138,7 +150,7 @@ mod tests {
     #[test]
     fn nobody_there_is_no_end() {
         let to = TcpListener::bind("127.0.0.1:0").and_then(|gone| gone.local_addr());
-        let mut stream = LogStream::new(to.expect("an address"));
+        let mut stream = LogStream::new(server(to.expect("an address")));
         let tries = std::cell::Cell::new(0);
         let reach = reach();
         let rest = stream.send(b"lost\n", &reach, || {

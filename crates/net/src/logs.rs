@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::log_stream::LogStream;
 pub use crate::reach::{Dropped, News, Reach};
-use crate::ring::Ring;
+use crate::ring::{Framing, Ring};
 use crate::{Addr, sys};
 
 /// A UDP server counts as reached after this time without an error: routers and systems limit how
@@ -21,7 +21,7 @@ pub const DATAGRAM_QUIET: Duration = Duration::from_secs(10);
 
 /// How long a writer waits before it tries a server again.
 const RETRY_TIME: Duration = Duration::from_secs(1);
-/// Bytes that may wait for one descriptor or server.
+/// Bytes that may wait for one descriptor or, by default, for one server.
 pub const WRITER_PENDING_BYTES_MAX: usize = 1 << 20;
 /// Bytes of gathered datagrams that cause a send within a round.
 const BATCH_BYTES_MAX: usize = 64 << 10;
@@ -42,7 +42,7 @@ impl LogSink {
     pub fn push(&mut self, message: &[u8], dropped: &Dropped) {
         match self {
             LogSink::Datagram(sink) => sink.push(message, dropped),
-            LogSink::Written(_, batch) => batch.extend_from_slice(message),
+            LogSink::Written(writer, batch) => writer.to.framing().append(unended(message), batch),
             LogSink::Ring(sink) => sink.push(message),
         }
     }
@@ -60,6 +60,11 @@ impl LogSink {
             LogSink::Ring(sink) => sink.flush(),
         }
     }
+}
+
+/// A message without the line feed at its end.
+fn unended(message: &[u8]) -> &[u8] {
+    message.strip_suffix(b"\n").unwrap_or(message)
 }
 
 /// The messages of a round for a ring.
@@ -83,8 +88,7 @@ impl RingSink {
 
     /// A ring separates messages itself, so the line feed at the end goes.
     fn push(&mut self, message: &[u8]) {
-        let message = message.strip_suffix(b"\n").unwrap_or(message);
-        self.bytes.extend_from_slice(message);
+        self.bytes.extend_from_slice(unended(message));
         self.ends.push(self.bytes.len());
         if self.bytes.len() >= BATCH_BYTES_MAX {
             self.flush();
@@ -177,8 +181,35 @@ impl DatagramSink {
 pub enum WriteTo {
     /// A descriptor of this process; each message ends in a line feed.
     Fd(RawFd),
-    /// A server over TCP; each message ends in a line feed.
-    Tcp(SocketAddr),
+    /// A server over TCP.
+    Tcp(TcpServer),
+}
+
+/// A log server over TCP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TcpServer {
+    /// Its address.
+    pub address: SocketAddr,
+    /// How messages are separated.
+    pub framing: Framing,
+    /// Bytes that may wait for it.
+    pub pending_bytes_max: usize,
+}
+
+impl WriteTo {
+    fn framing(self) -> Framing {
+        match self {
+            WriteTo::Fd(_) => Framing::LineFeed,
+            WriteTo::Tcp(server) => server.framing,
+        }
+    }
+
+    fn pending_bytes_max(self) -> usize {
+        match self {
+            WriteTo::Fd(_) => WRITER_PENDING_BYTES_MAX,
+            WriteTo::Tcp(server) => server.pending_bytes_max,
+        }
+    }
 }
 
 /// A writer thread and its pending messages, shared by the workers.
@@ -221,13 +252,13 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Queues whole messages, each ending in a line feed, or drops and counts them.
+    /// Queues whole messages in the framing of the output, or drops and counts them.
     pub fn push(&self, messages: &[u8]) {
         let Ok(mut pending) = self.pending.lock() else {
             return;
         };
-        if pending.bytes.len() + messages.len() > WRITER_PENDING_BYTES_MAX {
-            let lost = count(messages);
+        if pending.bytes.len() + messages.len() > self.to.pending_bytes_max() {
+            let lost = self.to.framing().count(messages);
             self.dropped.add(lost);
             self.reach.lost(lost);
             return;
@@ -258,7 +289,7 @@ impl Writer {
         let mut batch = Vec::new();
         let mut server = match self.to {
             WriteTo::Fd(fd) => Err(fd),
-            WriteTo::Tcp(to) => Ok(LogStream::new(to)),
+            WriteTo::Tcp(server) => Ok(LogStream::new(server)),
         };
         loop {
             {
@@ -283,7 +314,7 @@ impl Writer {
                 Ok(server) => server.send(&batch, &self.reach, || self.goes_on()),
                 Err(fd) => write_all(*fd, &batch, &self.reach),
             };
-            let lost = count(rest);
+            let lost = self.to.framing().count(rest);
             if lost > 0 {
                 self.dropped.add(lost);
                 self.reach.lost(lost);
@@ -302,11 +333,6 @@ impl Writer {
             .wait_timeout_while(pending, RETRY_TIME, |now| !now.closed);
         waited.is_ok_and(|(pending, _)| !pending.closed)
     }
-}
-
-/// Counts the messages in whole lines.
-fn count(lines: &[u8]) -> u64 {
-    lines.iter().filter(|byte| **byte == b'\n').count() as u64
 }
 
 /// Writes whole lines. Returns what is left when the reader is gone.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const LENGTH_BYTES: usize = 4;
 
 /// How messages are separated in the output of a ring.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// A line feed follows each message (RFC 6587 §3.4.2).
     LineFeed,
@@ -24,6 +24,37 @@ pub enum Framing {
 
 impl Framing {
     /// Appends a message.
+    pub fn append(self, message: &[u8], out: &mut Vec<u8>) {
+        self.write(message, &[], out);
+    }
+
+    /// The bytes of the messages that are within the first `sent` bytes of a batch of whole
+    /// messages.
+    #[must_use]
+    pub fn whole(self, batch: &[u8], sent: usize) -> usize {
+        self.ends(&batch[..sent], batch).last().unwrap_or(0)
+    }
+
+    /// The number of messages in a batch of whole ones.
+    #[must_use]
+    pub fn count(self, batch: &[u8]) -> u64 {
+        self.ends(batch, batch).count() as u64
+    }
+
+    /// The ends of the messages of a batch that are within a part at its beginning.
+    fn ends<'a>(self, part: &'a [u8], batch: &'a [u8]) -> impl Iterator<Item = usize> + 'a {
+        let mut at = 0;
+        std::iter::from_fn(move || {
+            let end = match self {
+                Framing::LineFeed => at + part[at..].iter().position(|byte| *byte == b'\n')? + 1,
+                Framing::Nul => at + part[at..].iter().position(|byte| *byte == 0)? + 1,
+                Framing::OctetCount => counted_end(batch, at)?,
+            };
+            at = end;
+            (end <= part.len()).then_some(end)
+        })
+    }
+
     fn write(self, head: &[u8], tail: &[u8], out: &mut Vec<u8>) {
         if self == Framing::OctetCount {
             out.extend_from_slice((head.len() + tail.len()).to_string().as_bytes());
@@ -37,6 +68,14 @@ impl Framing {
             Framing::OctetCount => {}
         }
     }
+}
+
+/// The end of the message that begins at `at`, after its length in decimal digits and a space.
+fn counted_end(batch: &[u8], at: usize) -> Option<usize> {
+    let rest = batch.get(at..)?;
+    let digits = rest.iter().position(|byte| *byte == b' ')?;
+    let length: usize = std::str::from_utf8(&rest[..digits]).ok()?.parse().ok()?;
+    (at + digits + 1).checked_add(length)
 }
 
 /// A place between two messages of a ring. It stays valid when messages are replaced.
@@ -265,6 +304,19 @@ mod tests {
 
     fn push(ring: &Ring, messages: &[&str]) {
         ring.push(messages.iter().map(|message| message.as_bytes()));
+    }
+
+    #[test]
+    fn whole_messages_of_a_batch() {
+        let counted = b"3 one10 012345\n789";
+        for (sent, expected) in [(0, 0), (4, 0), (5, 5), (9, 5), (17, 5), (18, 18)] {
+            assert_eq!(Framing::OctetCount.whole(counted, sent), expected, "{sent}");
+        }
+        assert_eq!(Framing::LineFeed.whole(b"one\ntwo\n", 6), 4);
+        assert_eq!(Framing::Nul.whole(b"one\0two\0", 8), 8);
+        assert_eq!(Framing::OctetCount.count(counted), 2);
+        assert_eq!(Framing::LineFeed.count(b"one\ntwo\n"), 2);
+        assert_eq!(Framing::OctetCount.count(b"x 99999999999999999999 "), 0);
     }
 
     fn all(ring: &Ring, at: &mut Position, framing: Framing) -> String {

@@ -16,6 +16,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tables::Table;
+use tls::stream::GetConnector;
+use tls::{Buffer, Failure, Progress, Session};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::section::PeerSetup;
@@ -48,6 +50,8 @@ pub struct SectionSetup {
     pub peers: Vec<PeerAddress>,
     /// The sockets that accept connections of peers.
     pub listeners: Vec<Listener>,
+    /// TLS of the accepted connections; none for plain connections.
+    pub accept: Option<Accept>,
     /// The tables.
     pub tables: Vec<TableSetup>,
     /// `shards`; 0 for none.
@@ -56,13 +60,18 @@ pub struct SectionSetup {
     pub follows_another: bool,
 }
 
+/// Chooses how a session that has a peer's hello continues ([`tls::Session::accept`]).
+pub type Accept =
+    Box<dyn Fn(&mut Session, &mut Buffer, &mut Buffer) -> Result<Progress, Failure> + Send>;
+
 /// A peer and its address.
-#[derive(Clone, Debug)]
 pub struct PeerAddress {
     /// The peer.
     pub setup: PeerSetup,
     /// Its address.
     pub address: Address,
+    /// TLS of connections to it; none for plain connections.
+    pub connector: Option<GetConnector>,
 }
 
 /// Where a peer listens.

@@ -43,8 +43,9 @@ pub use evaluation::{AssignError, Onlooker, prepare};
 pub use logging::{LogRelay, event, event_of_process};
 pub use runtime_config::{
     AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
-    LogBind, LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, Switches, Tls,
-    TlsFileNames, TlsFinding, TlsStatus, TlsSwitchError, TrustView, certificate_name,
+    LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, SectionBind,
+    SectionServer, Switches, Tls, TlsFileNames, TlsFinding, TlsStatus, TlsSwitchError, TrustView,
+    certificate_name,
 };
 pub use shared::{
     Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,

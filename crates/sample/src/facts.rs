@@ -17,7 +17,7 @@ use crate::captured::{Capture, CaptureSlots, Captured};
 use crate::vars::Assigned;
 pub use crate::vars::Vars;
 use crate::{ConnError, LogOrigin};
-pub use tls::{HelloFacts, TlsFacts};
+pub use tls::{HelloFacts, TlsFacts, TlsSecrets};
 pub use world::{
     BindFacts, Nowhere, ProxyFacts, ProxySide, ProxyTimeouts, Rate, ServerFacts, Side, World,
 };

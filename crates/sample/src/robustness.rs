@@ -4,7 +4,9 @@
 use crate::args::{ArgKind, Spec};
 use crate::pattern::Output;
 use crate::testing::{Facts, compiler};
-use crate::{Acls, HelloFacts, Kind, Place, SAMPLE_BYTES_MAX, TlsFacts, Value, convert, fetch};
+use crate::{
+    Acls, HelloFacts, Kind, Place, SAMPLE_BYTES_MAX, TlsFacts, TlsSecrets, Value, convert, fetch,
+};
 use std::sync::Arc;
 use testing::Random;
 
@@ -154,6 +156,11 @@ fn tls(random: &mut Random) -> TlsFacts {
             ciphers: bytes(random, 9).into(),
             sigalgs: bytes(random, 9).into(),
             ..HelloFacts::default()
+        })),
+        secrets: Some(Box::new(TlsSecrets {
+            client_random: bytes(random, 40).into(),
+            exporter: bytes(random, 40).into(),
+            ..TlsSecrets::default()
         })),
         ..TlsFacts::default()
     }

@@ -7,9 +7,11 @@ use config::migrate::{Action, Change};
 use config::model::{Bind, Config};
 use config::reader::Input;
 use proxy::Tls;
+use std::path::Path;
+use tls::Passphrases;
 
 use crate::args::{Args, Command};
-use crate::{alert, build, collectors, notice, pages, say, say_bytes, say_error};
+use crate::{alert, build, collectors, notice, pages, passphrases, say, say_bytes, say_error};
 
 /// The configuration was refused; its faults were printed.
 #[derive(Debug)]
@@ -289,7 +291,9 @@ pub(crate) fn sockets(text: String) -> Result<Vec<Bind>, String> {
 /// Reads certificates and the other files that TLS needs.
 fn load_tls(config: &Config, diagnostics: &mut Diagnostics) -> Tls {
     let now = std::time::Duration::from_nanos(net::sys::now().wall_ns);
-    let (tls, findings) = Tls::load(config, now);
+    let command = config.global.tls.passphrase_cmd.as_ref();
+    let mut ask = |file: &Path| passphrases::ask(command, file);
+    let (tls, findings) = Tls::load(config, now, Passphrases::new(&mut ask));
     for finding in findings {
         let severity = if finding.is_fatal {
             Severity::Alert

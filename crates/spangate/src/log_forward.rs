@@ -11,7 +11,7 @@ use config::model::{Bind, BindAddress, Config, DgramBind, LogForward};
 use net::Addr;
 use net::listen::ListenOptions;
 use net::logs::{Dropped, LogSink};
-use proxy::{LogBind, LogRelay, RuntimeConfig, Shared};
+use proxy::{LogRelay, RuntimeConfig, SectionBind, Shared};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
 use syslog::receive::{Acceptor, Deliver, Listener, Runner, Section, Socket};
 use tls::{Buffer, Failure, Progress, Session};
@@ -70,13 +70,13 @@ impl LogForwards {
             return Ok(None);
         }
         let tls = parts.runtime_config.tls();
-        for (forward, (section, binds)) in self.sections.iter_mut().zip(&self.binds).enumerate() {
+        for (number, (section, binds)) in self.sections.iter_mut().zip(&self.binds).enumerate() {
             for (listener, bind) in section.listeners.iter_mut().zip(binds) {
-                let line = LogBind {
-                    forward,
+                let line = SectionBind::LogForward {
+                    section: number,
                     bind: *bind,
                 };
-                if tls.secures_logs(line) {
+                if tls.secures(line) {
                     listener.acceptor = Some(Box::new(LogAcceptor {
                         runtime_config: Arc::clone(&parts.runtime_config),
                         shared: Arc::clone(&parts.shared),
@@ -120,7 +120,7 @@ impl Running {
 struct LogAcceptor {
     runtime_config: Arc<RuntimeConfig>,
     shared: Arc<Shared>,
-    line: LogBind,
+    line: SectionBind,
 }
 
 impl Acceptor for LogAcceptor {
@@ -135,7 +135,7 @@ impl Acceptor for LogAcceptor {
         out: &mut Buffer,
     ) -> Result<Progress, Failure> {
         let tls = self.runtime_config.tls();
-        tls.accept_logs(self.line, session, plain, out)
+        tls.accept_of_section(self.line, session, plain, out)
     }
 }
 

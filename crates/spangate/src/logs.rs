@@ -8,7 +8,8 @@ use std::time::Duration;
 use config::model::{LogSink as LogTo, Proxy};
 use net::Addr;
 use net::logs::{
-    DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, RingSink, WriteTo, Writer,
+    DATAGRAM_QUIET, DatagramSink, Dropped, LogSink, News, Reach, RingSink, TcpServer,
+    WRITER_PENDING_BYTES_MAX, WriteTo, Writer,
 };
 use net::ring::Ring;
 use proxy::{RuntimeConfig, Shared};
@@ -82,7 +83,14 @@ impl Logs {
                 let sink = DatagramSink::open(addr, Arc::clone(reach))?;
                 Ok(LogSink::Datagram(sink))
             }
-            LogTo::Tcp(addr) => written(WriteTo::Tcp(*addr), reach),
+            LogTo::Tcp { address, options } => {
+                let server = TcpServer {
+                    address: *address,
+                    framing: options.framing,
+                    pending_bytes_max: options.bytes_max.unwrap_or(WRITER_PENDING_BYTES_MAX),
+                };
+                written(WriteTo::Tcp(server), reach)
+            }
             LogTo::Fd(fd) => written(WriteTo::Fd(*fd), reach),
             LogTo::Ring(ring) => Ok(LogSink::Ring(RingSink::new(Arc::clone(&rings[*ring])))),
             // The servers of a log backend are targets of their own.
@@ -178,7 +186,7 @@ fn reach(to: &LogTo, wake: fn()) -> Arc<Reach> {
     let (name, quiet) = match to {
         LogTo::Udp(addr @ Addr::Inet(_)) => (addr.to_string(), DATAGRAM_QUIET),
         LogTo::Udp(addr) => (addr.to_string(), Duration::ZERO),
-        LogTo::Tcp(addr) => (format!("tcp@{addr}"), Duration::ZERO),
+        LogTo::Tcp { address, .. } => (format!("tcp@{address}"), Duration::ZERO),
         LogTo::Fd(fd) => (format!("fd@{fd}"), Duration::ZERO),
         LogTo::Ring(_) | LogTo::Backend(_) => (String::new(), Duration::ZERO),
     };

@@ -26,6 +26,7 @@ mod pace;
 #[cfg(feature = "export")]
 mod pages;
 mod panics;
+mod passphrases;
 mod peers;
 mod process;
 mod proxy_command;

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use config::model::{self, Config};
+use config::model::Config;
 use net::Addr;
 use peers::run::{
-    Address, Handle, Listener, PeerAddress, Runner, RunnerSetup, SectionSetup, TableSetup,
+    Accept, Address, Handle, Listener, PeerAddress, Runner, RunnerSetup, SectionSetup, TableSetup,
 };
 use peers::{PeerSetup, SectionView};
+use proxy::{RuntimeConfig, SectionBind, SectionServer};
+use tls::stream::GetConnector;
 
 use crate::serve::{Unbound, listen_options, shown};
 use crate::sockets::Sockets;
@@ -103,16 +105,18 @@ impl Peers {
     /// # Errors
     /// The thread cannot be created.
     pub fn start(
-        config: &Config,
+        runtime_config: &Arc<RuntimeConfig>,
         mut sockets: PeerSockets,
         follows_another: bool,
         ended: fn(),
     ) -> io::Result<Option<Peers>> {
         let mut sections = Vec::new();
-        for (index, section) in config.peers.iter().enumerate() {
+        for (index, section) in runtime_config.config.peers.iter().enumerate() {
             if section.is_active() {
                 let opened = sockets.take(index);
-                sections.push(setup(config, section, opened, follows_another)?);
+                let mut setup = setup(runtime_config, index, opened)?;
+                setup.follows_another = follows_another;
+                sections.push(setup);
             }
         }
         if sections.is_empty() {
@@ -153,12 +157,14 @@ impl Peers {
     }
 }
 
+/// The setup of the section with this index, of a process that follows no other.
 fn setup(
-    config: &Config,
-    section: &model::Peers,
+    runtime_config: &Arc<RuntimeConfig>,
+    index: usize,
     opened: Option<SectionSockets>,
-    follows_another: bool,
 ) -> io::Result<SectionSetup> {
+    let config = &runtime_config.config;
+    let section = &config.peers[index];
     let local = opened.as_ref().map(|opened| opened.local.clone());
     let listeners = match opened {
         Some(opened) => opened
@@ -168,17 +174,28 @@ fn setup(
             .collect::<io::Result<_>>()?,
         None => Vec::new(),
     };
-    let peers = section.peers.iter().filter_map(|peer| {
-        let address = peer.address.clone().or_else(|| local.clone())?;
-        Some(PeerAddress {
-            setup: PeerSetup {
-                name: peer.name.clone(),
-                shown: address.to_string(),
-                shard: peer.shard,
-            },
-            address: to_connect(&address),
-        })
-    });
+    let peers = section
+        .peers
+        .iter()
+        .enumerate()
+        .filter_map(|(place, peer)| {
+            let address = peer.address.clone().or_else(|| local.clone())?;
+            Some(PeerAddress {
+                setup: PeerSetup {
+                    name: peer.name.clone(),
+                    shown: address.to_string(),
+                    shard: peer.shard,
+                },
+                address: to_connect(&address),
+                connector: peer.tls.as_ref().map(|_| {
+                    let server = SectionServer::Peer {
+                        section: index,
+                        peer: place,
+                    };
+                    connector(runtime_config, server)
+                }),
+            })
+        });
     let peers: Vec<PeerAddress> = peers.collect();
     let local = section.peers.iter().find(|peer| peer.is_local);
     let find = |name: &String| {
@@ -196,6 +213,7 @@ fn setup(
         local: local.map(|peer| peer.name.clone()).unwrap_or_default(),
         peers,
         listeners,
+        accept: accept(runtime_config, SectionBind::Peers { section: index }),
         tables: shared
             .map(|table| TableSetup {
                 table: Arc::clone(table),
@@ -203,7 +221,20 @@ fn setup(
             })
             .collect(),
         shards: section.shards,
-        follows_another,
+        follows_another: false,
+    })
+}
+
+fn connector(runtime_config: &Arc<RuntimeConfig>, server: SectionServer) -> GetConnector {
+    let own = Arc::clone(runtime_config);
+    Box::new(move || own.tls().section_server(server))
+}
+
+/// TLS of a bind line; none for a plain line. `maxsslconn` does not count peers, as in HAProxy.
+fn accept(runtime_config: &Arc<RuntimeConfig>, line: SectionBind) -> Option<Accept> {
+    let own = Arc::clone(runtime_config);
+    own.tls().secures(line).then(|| -> Accept {
+        Box::new(move |session, plain, out| own.tls().accept_of_section(line, session, plain, out))
     })
 }
 

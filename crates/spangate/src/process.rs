@@ -174,7 +174,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     }
     // They take note of what workers change.
     let peers = Peers::start(
-        &runtime_config.config,
+        &runtime_config,
         listening.take_peers(),
         follows_another,
         || sys::signal_self(SIGNAL_ENDED),

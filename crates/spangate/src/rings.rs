@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use net::logs::{News, Reach};
 use net::ring::Ring;
-use proxy::RuntimeConfig;
-use syslog::servers::{GetConnector, Runner, Server};
+use proxy::{RuntimeConfig, SectionServer};
+use syslog::servers::{Runner, Server};
+use tls::stream::GetConnector;
 
 /// See the module.
 pub(crate) struct Rings {
@@ -33,7 +34,11 @@ impl Rings {
             for (number, server) in ring.servers.iter().enumerate() {
                 let own = Arc::clone(runtime_config);
                 let connector = server.tls.as_ref().map(|_| -> GetConnector {
-                    Box::new(move || own.tls().ring_server(place, number))
+                    let server = SectionServer::Ring {
+                        section: place,
+                        server: number,
+                    };
+                    Box::new(move || own.tls().section_server(server))
                 });
                 let name = format!("{}/{}", ring.name, server.name);
                 let reach = Arc::new(Reach::new(name, Duration::ZERO, wake));

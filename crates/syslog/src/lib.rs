@@ -5,12 +5,10 @@
 //! |---|---|
 //! | [`frames`] | cuts a stream into messages |
 //! | [`receive`] | receives datagrams and streams, on one thread |
-//! | `secure` | TLS over a stream |
 //! | [`servers`] | sends the messages of rings to their servers, on one thread |
 
 #![forbid(unsafe_code)]
 
 pub mod frames;
 pub mod receive;
-mod secure;
 pub mod servers;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tls::stream::{Choose, TlsStream};
 use tls::{Buffer, Failure, Progress, Session};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 use tokio::sync::{Semaphore, watch};
@@ -23,7 +24,6 @@ use tokio::task::{LocalSet, spawn_local, yield_now};
 use tokio::time::{sleep, timeout};
 
 use crate::frames::Frames;
-use crate::secure::{Choose, Secure};
 
 /// Bytes per read of a connection.
 const READ_BYTES: usize = 16 << 10;
@@ -310,25 +310,25 @@ impl Scene {
         let mut tls_place = None;
         let opening = async {
             let Some(acceptor) = &self.acceptor else {
-                let buffer = vec![0; READ_BYTES];
-                return Ok(Wire::Plain(stream, buffer));
+                return Ok(Wire::Plain(stream));
             };
             tls_place = acceptor.enter();
             if tls_place.is_none() {
                 return Err(io::ErrorKind::ConnectionRefused.into());
             }
             let choose: Choose<'_> = &|session, plain, out| acceptor.accept(session, plain, out);
-            let secure = Secure::accept(stream, choose).await?;
+            let secure = TlsStream::accept(stream, choose).await?;
             Ok(Wire::Secure(Box::new(secure)))
         };
         let Ok(mut wire) = self.within_timeout(opening).await else {
             return;
         };
+        let mut buffer = vec![0; READ_BYTES];
         let mut frames = Frames::new(section.message_bytes_max, section.assumes_lines);
         loop {
-            match self.within_timeout(wire.read()).await {
-                Ok([]) | Err(_) => return,
-                Ok(bytes) => frames.push(bytes),
+            match self.within_timeout(wire.read(&mut buffer)).await {
+                Ok(0) | Err(_) => return,
+                Ok(count) => frames.push(&buffer[..count]),
             }
             let fault = loop {
                 match frames.next_message() {
@@ -377,20 +377,16 @@ impl Scene {
 
 /// A connection of a sender.
 enum Wire<S> {
-    /// With memory for reads.
-    Plain(S, Vec<u8>),
-    Secure(Box<Secure<S>>),
+    Plain(S),
+    Secure(Box<TlsStream<S>>),
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// Reads some bytes; none at the end.
-    async fn read(&mut self) -> io::Result<&[u8]> {
+    /// Reads some bytes, and returns how many; 0 at the end.
+    async fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Wire::Plain(stream, buffer) => {
-                let count = stream.read(buffer).await?;
-                Ok(&buffer[..count])
-            }
-            Wire::Secure(secure) => secure.read().await,
+            Wire::Plain(stream) => stream.read(buffer).await,
+            Wire::Secure(secure) => secure.read(buffer).await,
         }
     }
 }

@@ -16,13 +16,11 @@ use std::time::Duration;
 
 use net::logs::Reach;
 use net::ring::{Framing, Ring, RingReader};
-use tls::Connector;
+use tls::stream::{GetConnector, TlsStream};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
-
-use crate::secure::Secure;
 
 /// Once a batch of messages from a ring has this many bytes, the server sends it before it takes
 /// more messages.
@@ -33,9 +31,6 @@ const CONNECT_PAUSE: Duration = Duration::from_secs(1);
 const STACK_BYTES: usize = 256 << 10;
 /// Bytes per read of what a server says, which is discarded.
 const READ_BYTES: usize = 512;
-
-/// Gives the current connector of a server.
-pub type GetConnector = Box<dyn Fn() -> Option<Arc<Connector>> + Send>;
 
 /// A server of a ring.
 pub struct Server {
@@ -199,8 +194,8 @@ impl Link {
 
     /// A message of which the server has a part is sent again on the next connection.
     fn keep_unsent(&mut self) {
-        self.batch
-            .drain(..whole(&self.batch, self.sent, self.server.framing));
+        let whole = self.server.framing.whole(&self.batch, self.sent);
+        self.batch.drain(..whole);
         self.sent = 0;
     }
 
@@ -210,10 +205,7 @@ impl Link {
             let Some(connector) = &self.server.connector else {
                 return Ok(Wire::Plain(stream));
             };
-            let connector = connector().ok_or(io::ErrorKind::NotFound)?;
-            let session = connector.connect(None);
-            let session = session.map_err(|failure| io::Error::other(failure.text))?;
-            let secure = Secure::connect(stream, session).await?;
+            let secure = TlsStream::connect(stream, connector).await?;
             Ok(Wire::Secure(Box::new(secure)))
         };
         match self.server.timeout_connect {
@@ -268,7 +260,7 @@ impl Link {
 /// A connection to a server.
 enum Wire {
     Plain(TcpStream),
-    Secure(Box<Secure<TcpStream>>),
+    Secure(Box<TlsStream<TcpStream>>),
 }
 
 impl Wire {
@@ -276,7 +268,11 @@ impl Wire {
     async fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Wire::Plain(stream) => stream.write(bytes).await,
-            Wire::Secure(secure) => secure.write_all(bytes).await.map(|()| bytes.len()),
+            Wire::Secure(secure) => {
+                secure.write_all(bytes).await?;
+                secure.flush().await?;
+                Ok(bytes.len())
+            }
         }
     }
 
@@ -284,7 +280,7 @@ impl Wire {
     async fn read(&mut self) -> io::Result<usize> {
         match self {
             Wire::Plain(stream) => stream.read(&mut [0; READ_BYTES]).await,
-            Wire::Secure(secure) => secure.read().await.map(<[u8]>::len),
+            Wire::Secure(secure) => secure.read(&mut [0; READ_BYTES]).await,
         }
     }
 
@@ -292,32 +288,6 @@ impl Wire {
         match self {
             Wire::Plain(stream) => stream.shutdown().await,
             Wire::Secure(secure) => secure.shutdown().await,
-        }
-    }
-}
-
-/// The bytes of the messages that are within the first `sent` bytes of a batch.
-fn whole(batch: &[u8], sent: usize, framing: Framing) -> usize {
-    let end_of = |byte| {
-        let last = batch[..sent].iter().rposition(|each| *each == byte);
-        last.map_or(0, |last| last + 1)
-    };
-    match framing {
-        Framing::LineFeed => end_of(b'\n'),
-        Framing::Nul => end_of(0),
-        Framing::OctetCount => {
-            let mut at = 0;
-            loop {
-                let rest = &batch[at..];
-                let digits = rest.iter().take_while(|byte| **byte != b' ').count();
-                let length = std::str::from_utf8(&rest[..digits]);
-                let length = length.ok().and_then(|text| text.parse::<usize>().ok());
-                let next = at + digits + 1 + length.unwrap_or(usize::MAX >> 1);
-                if next > sent {
-                    return at;
-                }
-                at = next;
-            }
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::binding::Binding;
 use crate::cache::{Counted, SessionCache};
 use crate::lifetime::Limited;
 use crate::resolver::Resolver;
+use crate::secrets::SecretsKept;
 use crate::session::Server;
 use crate::signatures::Signatures;
 use crate::verify::ClientVerifier;
@@ -87,6 +88,8 @@ pub struct AcceptorOptions {
     /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's
     /// limit.
     pub record_bytes_max: usize,
+    /// The secrets that its sessions keep.
+    pub secrets: SecretsKept,
 }
 
 /// Makes the sessions of a listener.
@@ -99,6 +102,7 @@ pub struct Acceptor {
     signatures: Signatures,
     /// Early data is delivered, and may be answered, before the handshake is over.
     serves_early: bool,
+    secrets: SecretsKept,
 }
 
 impl Acceptor {
@@ -150,6 +154,7 @@ impl Acceptor {
         } else {
             Arc::new(NoServerSessionStorage {})
         };
+        config.key_log = options.secrets.key_log();
         config.max_early_data_size = options.early_data_bytes_max;
         // A client that must authenticate gets no answer before it has.
         let serves_early = options.early_data_bytes_max > 0 && options.clients.is_none();
@@ -181,6 +186,7 @@ impl Acceptor {
             verifier,
             signatures,
             serves_early,
+            secrets: options.secrets,
         })
     }
 
@@ -233,6 +239,7 @@ impl Acceptor {
             connection: Box::new(connection),
             verifier: self.verifier.clone(),
             serves_early: self.serves_early,
+            secrets: self.secrets.begin(),
         })
     }
 }

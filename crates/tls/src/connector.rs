@@ -7,6 +7,7 @@ use rustls::pki_types::ServerName;
 use rustls::sign::CertifiedKey;
 use rustls::{ClientConfig, SignatureScheme};
 
+use crate::secrets::SecretsKept;
 use crate::signatures::Signatures;
 use crate::verify::ServerVerifier;
 use crate::{Failure, FailureKind, Identity, Offer, OfferError, Session, Trusted};
@@ -40,12 +41,15 @@ pub struct ConnectorOptions {
     pub sessions_max: usize,
     /// Sessions of TLS 1.2 are resumed by identifier, without tickets (`no-tls-tickets`).
     pub no_tickets: bool,
+    /// The secrets that its sessions keep.
+    pub secrets: SecretsKept,
 }
 
 /// Makes the sessions with a server.
 #[derive(Clone, Debug)]
 pub struct Connector {
     config: Arc<ClientConfig>,
+    secrets: SecretsKept,
 }
 
 /// The certificate presented to every server that asks for one.
@@ -102,8 +106,10 @@ impl Connector {
             let by_id = Tls12Resumption::SessionIdOnly;
             config.resumption = config.resumption.tls12_resumption(by_id);
         }
+        config.key_log = options.secrets.key_log();
         Ok(Connector {
             config: Arc::new(config),
+            secrets: options.secrets,
         })
     }
 
@@ -114,6 +120,7 @@ impl Connector {
         config.alpn_protocols = protocols.iter().map(|each| each.to_vec()).collect();
         Connector {
             config: Arc::new(config),
+            ..*self
         }
     }
 
@@ -135,7 +142,7 @@ impl Connector {
             None => no_name(),
         };
         let connection = UnbufferedClientConnection::new(self.config.clone(), name)?;
-        Ok(Session::of_client(connection))
+        Ok(Session::of_client(connection, self.secrets.begin()))
     }
 }
 

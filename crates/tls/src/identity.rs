@@ -12,6 +12,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::OcspResponse;
 use crate::der::{OBJECT_ID, SEQUENCE, VERSION, element};
+use crate::encrypted::{Passphrases, private_key};
 
 /// The largest file that is read as PEM, bytes.
 pub const PEM_BYTES_MAX: u64 = 8 << 20;
@@ -62,6 +63,8 @@ pub enum IdentityError {
     NoKey(PathBuf),
     /// A section of a file is not PEM, or its content does not match its label.
     Malformed(PathBuf, String),
+    /// The key is encrypted and cannot be decrypted; why.
+    Encrypted(PathBuf, String),
     /// The kind of the key is not supported.
     KeyKind(PathBuf),
     /// The key does not belong to the certificate.
@@ -93,6 +96,13 @@ impl fmt::Display for IdentityError {
             }
             IdentityError::Malformed(path, why) => {
                 write!(f, "file '{}' is malformed: {why}", path.display())
+            }
+            IdentityError::Encrypted(path, why) => {
+                write!(
+                    f,
+                    "the private key in '{}' is encrypted: {why}",
+                    path.display()
+                )
             }
             IdentityError::KeyKind(path) => {
                 write!(
@@ -148,15 +158,21 @@ impl Material {
     ///
     /// # Errors
     /// See [`IdentityError`].
-    pub fn load(files: &Files<'_>) -> Result<Material, IdentityError> {
+    pub fn load(
+        files: &Files<'_>,
+        passphrases: &mut Passphrases<'_>,
+    ) -> Result<Material, IdentityError> {
         let mut material = Material::default();
-        material.set_pem(&read(files.certificate)?, files.certificate)?;
-        match (files.key, files.key_beside) {
-            (Some(key), _) => material.set_key(&read(key)?, files.certificate)?,
-            (None, Some(beside)) if material.key.is_none() => {
-                material.set_key(&read(beside)?, files.certificate)?;
+        let pem = read(files.certificate)?;
+        match files.key {
+            None => material.set_pem_with(&pem, files.certificate, passphrases)?,
+            Some(key) => {
+                material.set_chain(&pem, files.certificate)?;
+                material.set_key_with(&read(key)?, key, files.certificate, passphrases)?;
             }
-            (None, _) => {}
+        }
+        if let (None, Some(beside)) = (&material.key, files.key_beside) {
+            material.set_key_with(&read(beside)?, beside, files.certificate, passphrases)?;
         }
         if let Some(issuer) = files.issuer {
             material.set_issuer(&read(issuer)?, issuer)?;
@@ -173,18 +189,32 @@ impl Material {
     /// # Errors
     /// The text has no certificate, or is malformed.
     pub fn set_pem(&mut self, pem: &[u8], path: &Path) -> Result<(), IdentityError> {
+        self.set_pem_with(pem, path, &mut Passphrases::new(&mut no_passphrase))
+    }
+
+    /// The same with passphrases for an encrypted key.
+    pub(crate) fn set_pem_with(
+        &mut self,
+        pem: &[u8],
+        path: &Path,
+        passphrases: &mut Passphrases<'_>,
+    ) -> Result<(), IdentityError> {
+        let mut new = Material::default();
+        new.set_chain(pem, path)?;
+        let key = private_key(pem, path, passphrases)?;
+        new.key = key.map(Arc::new);
+        *self = new;
+        Ok(())
+    }
+
+    /// Replaces everything by the certificate and the chain of a PEM text.
+    fn set_chain(&mut self, pem: &[u8], path: &Path) -> Result<(), IdentityError> {
         let chain = certificates(pem, path)?;
         if chain.is_empty() {
             return Err(IdentityError::NoCertificate(path.to_owned()));
         }
-        let key = match PrivateKeyDer::from_pem_slice(pem) {
-            Ok(key) => Some(Arc::new(key)),
-            Err(rustls::pki_types::pem::Error::NoItemsFound) => None,
-            Err(error) => return Err(malformed(path, &error)),
-        };
         *self = Material {
             chain,
-            key,
             ..Material::default()
         };
         Ok(())
@@ -195,10 +225,19 @@ impl Material {
     /// # Errors
     /// The text has no key, or is malformed.
     pub fn set_key(&mut self, pem: &[u8], path: &Path) -> Result<(), IdentityError> {
-        let key = PrivateKeyDer::from_pem_slice(pem).map_err(|error| match error {
-            rustls::pki_types::pem::Error::NoItemsFound => IdentityError::NoKey(path.to_owned()),
-            error => malformed(path, &error),
-        })?;
+        self.set_key_with(pem, path, path, &mut Passphrases::new(&mut no_passphrase))
+    }
+
+    /// The same with passphrases for an encrypted key, which is from the file `from`.
+    fn set_key_with(
+        &mut self,
+        pem: &[u8],
+        from: &Path,
+        path: &Path,
+        passphrases: &mut Passphrases<'_>,
+    ) -> Result<(), IdentityError> {
+        let key = private_key(pem, from, passphrases)?;
+        let key = key.ok_or_else(|| IdentityError::NoKey(path.to_owned()))?;
         self.key = Some(Arc::new(key));
         Ok(())
     }
@@ -353,7 +392,12 @@ pub enum KeyForm {
     Pkcs8,
 }
 
-fn malformed(path: &Path, error: &dyn fmt::Display) -> IdentityError {
+/// Where no passphrase can be had.
+fn no_passphrase(_: &Path) -> Result<Vec<u8>, String> {
+    Err("there is no passphrase".to_owned())
+}
+
+pub(crate) fn malformed(path: &Path, error: &dyn fmt::Display) -> IdentityError {
     IdentityError::Malformed(path.to_owned(), error.to_string())
 }
 
@@ -363,7 +407,8 @@ impl Identity {
     /// # Errors
     /// See [`IdentityError`].
     pub fn load(files: &Files<'_>) -> Result<Identity, IdentityError> {
-        Material::load(files)?.identity(files.certificate)
+        let passphrases = &mut no_passphrase;
+        Material::load(files, &mut Passphrases::new(passphrases))?.identity(files.certificate)
     }
 
     /// Parses texts instead of files; errors name `path`.

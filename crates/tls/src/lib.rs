@@ -4,6 +4,8 @@
 //! [`Identity`] is a certificate with its key, [`Acceptor`] makes the sessions of a listener,
 //! [`Connector`] those with a server, and [`Session`] is one connection. The library behind it is
 //! rustls with AWS-LC; only this crate uses it.
+//!
+//! [`stream`] puts a session over a stream of tokio, for threads that are off the data path.
 #![forbid(unsafe_code)]
 
 mod acceptor;
@@ -14,6 +16,7 @@ mod chain;
 mod connector;
 mod crl;
 mod der;
+mod encrypted;
 mod failure;
 mod hello;
 mod identity;
@@ -23,8 +26,11 @@ mod names;
 mod ocsp;
 mod old;
 mod resolver;
+mod secrets;
 mod session;
 mod signatures;
+#[cfg(feature = "stream")]
+pub mod stream;
 mod tickets;
 mod trust;
 mod verify;
@@ -33,6 +39,7 @@ pub use acceptor::{Acceptor, AcceptorOptions, ClientCertificates, IgnoredErrors}
 pub use buffer::Buffer;
 pub use cache::SessionCache;
 pub use connector::{Connector, ConnectorOptions, Verification};
+pub use encrypted::Passphrases;
 pub use failure::{Failure, FailureKind, Reason};
 pub use hello::requested_name;
 pub use identity::{Chains, Files, Identity, IdentityError, KeyForm, KeyKind, Material};
@@ -40,6 +47,7 @@ pub use maker::CaSigner;
 pub use names::{cipher_bits, cipher_name};
 pub use ocsp::{CertId, CertStatus, OCSP_SKEW_S, OcspError, OcspResponse, Responder};
 pub use resolver::{Certificate, Certificates};
+pub use secrets::{RANDOM_BYTES, Secret, Secrets, SecretsKept};
 pub use session::{Facts, Progress, Session, Verdict};
 pub use tickets::{TICKET_KEY_BYTES, TicketKeys};
 pub use trust::{Authorities, Revocations, TrustError, Trusted};

@@ -21,6 +21,7 @@ use crate::der::{
     BIT_STRING, BOOLEAN, EXTENSIONS, INTEGER, NULL, OBJECT_ID, OCTET_STRING, SEQUENCE, SET,
     UTF8_STRING, VERSION, expect, push, push_time,
 };
+use crate::encrypted::Passphrases;
 use crate::identity::Material;
 use crate::old::{Parts, SERVER_AUTH, parts};
 
@@ -82,9 +83,13 @@ impl CaSigner {
     ///
     /// # Errors
     /// A part is missing or malformed, or the kind of the key is not supported for signing.
-    pub fn parse(pem: &[u8], path: &Path) -> Result<CaSigner, IdentityError> {
+    pub fn parse(
+        pem: &[u8],
+        path: &Path,
+        passphrases: &mut Passphrases<'_>,
+    ) -> Result<CaSigner, IdentityError> {
         let mut material = Material::default();
-        material.set_pem(pem, path)?;
+        material.set_pem_with(pem, path, passphrases)?;
         // Checks that there is a key and that it belongs to the certificate.
         material.identity(path)?;
         let (chain, key) = material.into_parts();

@@ -12,6 +12,7 @@ use rustls::{CommonState, Error, HandshakeKind, ProtocolVersion};
 
 use crate::failure::{Failure, FailureKind, HTTP_METHOD_BYTES, Reason, is_http};
 use crate::hello::{HelloReader, Reading, fatal_alert};
+use crate::secrets::{self, Secrets};
 use crate::verify::{ClientVerifier, RefusedClient};
 use crate::{Acceptor, Buffer, Version, resolver, verify};
 
@@ -44,6 +45,8 @@ pub struct Session {
     verifier: Option<Arc<ClientVerifier>>,
     /// The verifier refused the client.
     refused: Option<Box<RefusedClient>>,
+    /// The secrets so far; none if they are not kept.
+    secrets: Option<Box<Secrets>>,
 }
 
 enum Side {
@@ -58,6 +61,7 @@ pub(crate) struct Server {
     pub connection: Box<UnbufferedServerConnection>,
     pub verifier: Option<Arc<ClientVerifier>>,
     pub serves_early: bool,
+    pub secrets: Option<Box<Secrets>>,
 }
 
 /// The result of reading bytes from the wire.
@@ -99,6 +103,8 @@ pub struct Facts {
     pub root: Option<Arc<[u8]>>,
     /// The peer's certificate and the chain it sent, DER.
     pub peer: Vec<Box<[u8]>>,
+    /// Its secrets, if they are kept.
+    pub secrets: Option<Box<Secrets>>,
 }
 
 /// The errors in a client's certificates, by OpenSSL's numbers (`X509_V_ERR_*`); 0 for none. All
@@ -135,10 +141,17 @@ impl Session {
         self.side = Side::Server(server.connection);
         self.verifier = server.verifier;
         self.serves_early = server.serves_early;
+        self.secrets = server.secrets;
     }
 
-    pub(crate) fn of_client(connection: UnbufferedClientConnection) -> Session {
-        Session::new(Side::Client(Box::new(connection)))
+    pub(crate) fn of_client(
+        connection: UnbufferedClientConnection,
+        secrets: Option<Box<Secrets>>,
+    ) -> Session {
+        Session {
+            secrets,
+            ..Session::new(Side::Client(Box::new(connection)))
+        }
     }
 
     fn new(side: Side) -> Session {
@@ -154,6 +167,7 @@ impl Session {
             own: None,
             verifier: None,
             refused: None,
+            secrets: None,
         }
     }
 
@@ -348,8 +362,15 @@ impl Session {
             // What a failed session on this thread may have left.
             resolver::take_chosen();
             verify::take_refused();
+            if let Some(secrets) = &mut self.secrets {
+                secrets::take_logged();
+                if matches!(self.side, Side::Client(_)) {
+                    secrets.look_for_server_random(bytes);
+                }
+            }
         }
         let first = bytes.first_chunk().copied();
+        let said_before = out.len();
         let mut done = 0;
         loop {
             let rest = &mut bytes[done..];
@@ -387,6 +408,7 @@ impl Session {
                     break;
                 }
                 Err(error) => {
+                    self.keep_secrets(&out[said_before..]);
                     self.last_words(&mut bytes[done..], out);
                     self.has_failed = true;
                     return Err(self.failure(error, first));
@@ -394,11 +416,24 @@ impl Session {
             }
         }
         if !self.is_established {
+            self.keep_secrets(&out[said_before..]);
             self.take_chosen();
             let common = self.common();
             self.is_established = common.is_some_and(|common| !common.is_handshaking());
         }
         Ok(done)
+    }
+
+    /// Keeps the secrets that the library has shown during a handshake, in which this side has
+    /// said these bytes.
+    fn keep_secrets(&mut self, said: &[u8]) {
+        let Some(secrets) = &mut self.secrets else {
+            return;
+        };
+        secrets.take_logged();
+        if matches!(self.side, Side::Server(_)) {
+            secrets.look_for_server_random(said);
+        }
     }
 
     fn take_chosen(&mut self) {
@@ -578,6 +613,7 @@ impl Session {
                 Some(refused) => refused.peer.clone(),
                 None => peer.iter().map(|each| each.as_ref().into()).collect(),
             },
+            secrets: self.secrets.clone(),
         })
     }
 }

@@ -59,7 +59,7 @@ fn log_targets(config: &Config, shared: &mut Shared<'_>) {
         .chain(config.log_forwards.iter().flat_map(|forward| &forward.log))
         .filter_map(|target| match target.to {
             LogSink::Backend(backend) => Some(backend),
-            LogSink::Udp(_) | LogSink::Tcp(_) | LogSink::Fd(_) | LogSink::Ring(_) => None,
+            LogSink::Udp(_) | LogSink::Tcp { .. } | LogSink::Fd(_) | LogSink::Ring(_) => None,
         })
         .collect();
     named.sort_unstable();

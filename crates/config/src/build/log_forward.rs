@@ -2,6 +2,7 @@
 
 use super::address::{self, Names, Parsed, Ports};
 use super::line::{Line, Parse, leading_integer};
+use super::tls::bind::finish_proxy;
 use super::{Shared, bind, did_you_mean, log_line, not_yet, unknown, values};
 use crate::keywords::{self, Places, other};
 use crate::model::{Bind, BindAddress, DgramBind, Global, HostStrategy, LogForward};
@@ -27,6 +28,7 @@ pub fn build(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<LogFo
             let result = statement(&mut forward, &line, global, shared);
             shared.settle(result);
         }
+        finish_proxy(&forward.name, &mut forward.binds, &[], shared);
         forwards.push(forward);
     }
     forwards

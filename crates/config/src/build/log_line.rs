@@ -3,7 +3,7 @@
 use super::address::{self, Names, Parsed, Ports};
 use super::line::{Cursor, Line, Parse};
 use super::{Shared, log_profile, ring};
-use crate::model::{LogSample, LogSink, LogTarget, LogWire, ServerAddress};
+use crate::model::{LogSample, LogSink, LogStreamOptions, LogTarget, LogWire, ServerAddress};
 use net::Addr;
 use std::net::SocketAddr;
 use syntax::octets::readable;
@@ -150,7 +150,10 @@ fn sink(cursor: &mut Cursor<'_>, shared: &Shared<'_>) -> Parse<LogSink> {
     };
     let addr = SocketAddr::new(ip, port);
     Ok(if text.starts_with("tcp") {
-        LogSink::Tcp(addr)
+        LogSink::Tcp {
+            address: addr,
+            options: LogStreamOptions::default(),
+        }
     } else {
         LogSink::Udp(Addr::Inet(addr))
     })

@@ -8,10 +8,12 @@ use super::address::{self, Names, Parsed, Ports};
 use super::bind::{self, Template};
 use super::global::GlobalBuild;
 use super::line::{Cursor, Line, Parse, leading_integer};
+use super::tls::bind::finish_proxy;
+use super::tls::server::{ServerWords, option_without_streams};
 use super::{Shared, did_you_mean, tables, unknown, values};
 use crate::diagnostic::Severity;
 use crate::keywords::{self, checks, other, server, tls};
-use crate::model::{Bind, Config, Peer, Peers};
+use crate::model::{Bind, Config, Peer, Peers, ServerTls};
 use crate::tree::Section;
 
 /// The variable with the name of this process among its peers.
@@ -42,8 +44,15 @@ struct Reading<'a, 'd> {
     template: Template,
     has_bind_line: bool,
     has_peer_line: bool,
-    /// The `shard` of `default-server`.
+    /// The settings of `default-server`.
+    defaults: PeerOptions,
+}
+
+/// The options of a `server` line.
+#[derive(Clone)]
+struct PeerOptions {
     shard: u32,
+    tls: ServerWords,
 }
 
 /// Reads a section `peers`.
@@ -69,6 +78,10 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let local = shared.environment.get(LOCAL_PEER).unwrap_or_default();
     let local = String::from_utf8_lossy(local).into_owned();
     let template = Template::new(shared);
+    let defaults = PeerOptions {
+        shard: 0,
+        tls: shared.tls.server.clone(),
+    };
     let mut reading = Reading {
         shared,
         peers: Peers {
@@ -83,7 +96,7 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
         template,
         has_bind_line: false,
         has_peer_line: false,
-        shard: 0,
+        defaults,
     };
     for line in section.statements.iter().map(Line::new) {
         let result = reading.statement(&line);
@@ -101,7 +114,7 @@ impl Reading<'_, '_> {
                 Ok(())
             }
             "default-server" => {
-                self.shard = self.options(line, 1)?;
+                self.defaults = self.options(line, 1)?;
                 Ok(())
             }
             "peer" | "server" => self.peer(line),
@@ -143,7 +156,6 @@ impl Reading<'_, '_> {
             return Err(line.fault(at, message));
         };
         let missing = [
-            (bind.tls.is_some(), "ssl"),
             (bind.accept_proxy, "accept-proxy"),
             (bind.proto.is_some(), "proto"),
             (bind.maxconn.is_some(), "maxconn"),
@@ -198,22 +210,26 @@ impl Reading<'_, '_> {
             is_local,
             address: None,
             shard: 0,
+            tls: None,
             origin: line.span(0).place(),
         };
+        let title = format!("'{} {name}'", line.keyword());
         if is_local && !is_peer {
             // Its address is that of the `bind` line.
-            self.options(line, 2)?;
+            let options = self.options(line, 2)?;
+            peer.tls = options.tls(&title, line, self.shared);
             self.peers.peers.push(peer);
             return Ok(());
         }
         if line.arg(2).is_empty() {
-            let title = format!("'{} {name}'", line.keyword());
             let message =
                 format!("{title} : ignoring invalid peer definition (missing address:port)");
             return Err(line.fault(2, message).as_warning());
         }
         peer.address = Some(self.address(line)?);
-        peer.shard = self.options(line, 3)?;
+        let options = self.options(line, 3)?;
+        peer.shard = options.shard;
+        peer.tls = options.tls(&title, line, self.shared);
         if is_local {
             if let Some(known) = &self.peers.bind {
                 return Err(line.fault(0, second_listener(known)));
@@ -246,15 +262,19 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// The options of a `server` line from word `at` on: its shard.
-    fn options(&mut self, line: &Line<'_>, at: usize) -> Parse<u32> {
-        let mut shard = self.shard;
+    /// The options of a `server` line from word `at` on.
+    fn options(&mut self, line: &Line<'_>, at: usize) -> Parse<PeerOptions> {
+        let mut options = self.defaults.clone();
         let mut cursor = Cursor { line: *line, at };
         while !cursor.peek().is_empty() {
             let word = cursor.take();
             if word == "shard" {
                 // As in HAProxy, other text is 0.
-                shard = leading_integer(cursor.take()).parse().unwrap_or(0);
+                options.shard = leading_integer(cursor.take()).parse().unwrap_or(0);
+                continue;
+            }
+            if let Some(keyword) = option_without_streams(word) {
+                options.tls.option(keyword, &mut cursor, self.shared)?;
                 continue;
             }
             let names = || {
@@ -273,7 +293,7 @@ impl Reading<'_, '_> {
                 line.arg(1)
             )));
         }
-        Ok(shard)
+        Ok(options)
     }
 
     fn shards(&mut self, line: &Line<'_>) -> Parse {
@@ -322,7 +342,40 @@ impl Reading<'_, '_> {
             }
             peer.shard = 0;
         }
+        self.finish_tls();
         self.shared.peers.push(self.peers);
+    }
+
+    /// Checks the certificates of the listener, and that the next process can connect to it.
+    fn finish_tls(&mut self) {
+        let section = &mut self.peers;
+        let (Some(bind), false) = (&mut section.bind, section.is_disabled) else {
+            return;
+        };
+        let title = format!("peers {}", section.name);
+        finish_proxy(&title, std::slice::from_mut(bind), &[], self.shared);
+        let Some(local) = section.peers.iter().find(|peer| peer.is_local) else {
+            return;
+        };
+        let kinds = match (bind.tls.is_some(), local.tls.is_some()) {
+            (true, false) => "a SSL listener and a non-SSL server",
+            (false, true) => "a non-SSL listener and a SSL server",
+            (true, true) | (false, false) => return,
+        };
+        let message = format!(
+            "Peers section '{}': local peer have {kinds} configured at line {}.",
+            section.name, local.origin
+        );
+        let diagnostics = &mut self.shared.diagnostics;
+        diagnostics.add(Severity::Warning, None, message);
+    }
+}
+
+impl PeerOptions {
+    /// TLS of the peer of a line; none for plain connections.
+    fn tls(self, title: &str, line: &Line<'_>, shared: &mut Shared<'_>) -> Option<Box<ServerTls>> {
+        self.tls
+            .finish_without_streams(title, &line.span(1), shared)
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::address::{self, Names};
 use super::line::{Cursor, Line, Parse, leading_integer};
-use super::tls::TlsParser;
-use super::{Shared, did_you_mean, log_line, not_yet, unknown, values};
-use crate::keywords::{self, Places, State, other, tls};
+use super::tls::server::option_without_streams;
+use super::{Shared, did_you_mean, log_line, log_server, not_yet, unknown, values};
+use crate::keywords::{self, Places, State, other};
 use crate::model::{LogSink, LogTarget, LogWire, Ring, RingServer, ServerAddress};
 use crate::tree::{Section, Tree};
 use net::Addr;
@@ -203,56 +203,15 @@ fn server(ring: &Ring, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse<RingSe
     let mut cursor = Cursor { line: *line, at: 3 };
     while !cursor.peek().is_empty() {
         match cursor.take() {
-            "log-proto" => server.framing = framing(&mut cursor)?,
-            word => match tls_option(word) {
-                Some(keyword) => match shared.use_of(keyword, "server", &mut cursor)? {
-                    Some(TlsParser::Shared(parser)) => {
-                        parser(&mut words.words, &mut cursor, shared)?;
-                    }
-                    Some(TlsParser::Server(parser)) => parser(&mut words, &mut cursor, shared)?,
-                    Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => {}
-                },
+            "log-proto" => server.framing = log_server::framing(&mut cursor)?,
+            word => match option_without_streams(word) {
+                Some(keyword) => words.option(keyword, &mut cursor, shared)?,
                 None => return Err(other_option(&cursor, word, &title)),
             },
         }
     }
-    server.tls = words.finish(&title, &line.span(1), false, shared);
-    server.tls = server.tls.filter(|tls| tls.ssl);
+    server.tls = words.finish_without_streams(&title, &line.span(1), shared);
     Ok(server)
-}
-
-/// Options of TLS that depend on a request or on checks.
-const NO_TLS_OPTIONS: [&str; 11] = [
-    "allow-0rtt",
-    "alpn",
-    "check-alpn",
-    "check-sni",
-    "check-sni-auto",
-    "check-ssl",
-    "no-ssl",
-    "npn",
-    "sni",
-    "sni-auto",
-    "renegotiate",
-];
-
-/// An option of TLS that servers of rings take.
-fn tls_option(word: &str) -> Option<&'static tls::Known> {
-    super::tls::find(word, Places::SERVER).filter(|_| !NO_TLS_OPTIONS.contains(&word))
-}
-
-/// The value of `log-proto`.
-fn framing(cursor: &mut Cursor<'_>) -> Parse<Framing> {
-    match cursor.value("'legacy' or 'octet-count'")? {
-        "legacy" => Ok(Framing::LineFeed),
-        "octet-count" => Ok(Framing::OctetCount),
-        word => {
-            let message = format!(
-                "'log-proto' expects one of 'legacy' or 'octet-count' keywords (got '{word}')."
-            );
-            Err(cursor.fault(message))
-        }
-    }
 }
 
 /// The fault of an option that servers of rings do not take.

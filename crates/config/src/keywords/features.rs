@@ -10,7 +10,6 @@ pub enum Feature {
     HttpClient,
     Lua,
     Niceness,
-    Passphrases,
     Quic,
     SharedStats,
 }
@@ -25,7 +24,6 @@ impl Feature {
             Feature::HttpClient => "the internal HTTP client is not implemented yet",
             Feature::Lua => "Lua is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
-            Feature::Passphrases => "keys with a passphrase are not read yet",
             Feature::Quic => "QUIC is not implemented yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
         }

@@ -28,7 +28,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("compression", DFB, compression::compression, "Compression of requests and responses."),
     K::gone("contimeout", DFB, "the 'contimeout' directive is not supported anymore since HAProxy 2.1. Use 'timeout connect'.").instead(|words| legacy::joined("timeout connect", words)),
     K::yes("cookie", DB, cookie::cookie, "Persistence by a cookie."),
-    K::not_yet("crt", F, "Certificates of the frontend."),
+    K::gone("crt", F, "the 'crt' keyword of frontends is in HAProxy's manual, but in no version. Use 'ssl-f-use crt <certificate>'."),
     K::yes("declare", F, frontend::declare, "`declare capture`: a slot for rules that capture."),
     K::yes("default-server", DB, backend::default_server, "Defaults of the servers that follow."),
     K::yes("default_backend", DF, frontend::default_backend, "The backend when no `use_backend` rule matches."),

@@ -5,7 +5,7 @@ use super::arguments::{Args, INTEGER};
 use super::features::Feature::{self, *};
 use super::{Keyword, Places, Secret};
 use crate::build::server::{self, ServerParser};
-use crate::build::{checks, resolvers};
+use crate::build::{checks, log_server, resolvers};
 
 type K = Keyword<ServerParser>;
 
@@ -21,10 +21,6 @@ const fn partly(
     doc: &'static str,
 ) -> K {
     K::partly(name, Places::SERVER, parser, missing, doc).args(args)
-}
-
-const fn not_yet(name: &'static str, args: Args, doc: &'static str) -> K {
-    K::not_yet(name, Places::SERVER, doc).args(args)
 }
 
 const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static str) -> K {
@@ -52,8 +48,8 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("id", WORD, server::id, "The server's number in statistics."),
     yes("idle-ping", WORD, server::idle_ping, "Interval of pings on idle HTTP/2 connections; one that does not answer is closed."),
     yes("init-addr", WORD, server::init_addr, "Where the address of a name comes from at the start: `last`, `libc`, `none`, an address."),
-    not_yet("log-bufsize", WORD, "Buffer of a log server."),
-    not_yet("log-proto", WORD, "Framing of a log server."),
+    yes("log-bufsize", WORD, log_server::log_bufsize, "Bytes of messages that may wait for a log server over TCP."),
+    yes("log-proto", WORD, log_server::log_proto, "Framing of messages to a log server over TCP: `legacy` or `octet-count`."),
     yes("max-reuse", WORD, server::max_reuse, "Requests on one connection after the first one; -1 is unlimited."),
     yes("maxconn", WORD, server::maxconn, "Connections to the server; more wait in its queue."),
     yes("maxqueue", WORD, server::maxqueue, "Length of the server's queue."),

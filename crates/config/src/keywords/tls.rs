@@ -66,7 +66,7 @@ pub const OPTIONS: &[Known] = &[
     k("ca-file", BSL, WORD, Shared(options::ca_file), "TLS: the authorities that certify the other side."),
     k("ca-ignore-err", B, WORD, Bind(bind::ca_ignore_err), "TLS: errors of the chain that are ignored."),
     k("ca-sign-file", B, WORD, Bind(bind::ca_sign_file), "TLS: the authority that generated certificates are signed with, and its key."),
-    Keyword::not_yet("ca-sign-pass", B, "TLS: the passphrase of that authority's key.").args(WORD).secret(Secret::All),
+    k("ca-sign-pass", B, WORD, Bind(bind::ca_sign_pass), "TLS: the passphrase of that authority's key.").secret(Secret::All),
     k("ca-verify-file", BL, WORD, Shared(options::ca_verify_file), "TLS: authorities that are not named to clients."),
     k("check-alpn", S, WORD, Server(server::check_alpn), "Health checks: the protocols that are offered."),
     k("check-sni", S, WORD, Server(server::check_sni), "Health checks: the name that the server is asked for."),

@@ -1,6 +1,7 @@
 //! Log targets (manual §4.2 log) and log profiles (manual §8.3.5).
 
 use net::Addr;
+use net::ring::Framing;
 use sample::{LogFormat, LogOrigin};
 use std::net::SocketAddr;
 use syntax::octets::Octets;
@@ -35,13 +36,36 @@ pub struct LogSample {
     pub size: u32,
 }
 
+/// The options of a log server over TCP (manual §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LogStreamOptions {
+    /// `log-proto`: how messages are separated.
+    pub framing: Framing,
+    /// `log-bufsize`: bytes of messages that may wait for it; none: the engine's default.
+    pub bytes_max: Option<usize>,
+}
+
+impl Default for LogStreamOptions {
+    fn default() -> Self {
+        LogStreamOptions {
+            framing: Framing::LineFeed,
+            bytes_max: None,
+        }
+    }
+}
+
 /// The target of logs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LogSink {
     /// A datagram socket, UDP or UNIX.
     Udp(Addr),
     /// A server over TCP.
-    Tcp(SocketAddr),
+    Tcp {
+        /// Its address.
+        address: SocketAddr,
+        /// Its options.
+        options: LogStreamOptions,
+    },
     /// A descriptor.
     Fd(i32),
     /// A ring: its index in [`super::Config::rings`].

@@ -2,7 +2,7 @@
 
 use net::Addr;
 
-use super::Bind;
+use super::{Bind, ServerTls};
 
 /// A section `peers`.
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ pub struct Peers {
 }
 
 /// A peer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Peer {
     /// Its name.
     pub name: String,
@@ -32,6 +32,8 @@ pub struct Peer {
     pub address: Option<Addr>,
     /// `shard`: its part of the entries; 0 for all.
     pub shard: u32,
+    /// TLS of connections to it; none for plain connections.
+    pub tls: Option<Box<ServerTls>>,
     /// `file:line`.
     pub origin: String,
 }

@@ -1,6 +1,6 @@
 //! Servers (manual §5.2) and `hash-type` (manual §4.2).
 
-use super::{Proto, ResolveOptions, ServerChecks, ServerTls};
+use super::{LogStreamOptions, Proto, ResolveOptions, ServerChecks, ServerTls};
 use net::{Addr, TcpOptions};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -132,6 +132,8 @@ pub struct ServerOptions {
     pub minconn: u32,
     /// Most requests in the queue; 0 is unlimited.
     pub maxqueue: u32,
+    /// The options of a log server over TCP.
+    pub log_stream: LogStreamOptions,
     /// Its value of the persistence cookie.
     pub cookie: Option<Octets>,
     /// That value is computed from its address (`cookie … dynamic`).
@@ -209,6 +211,7 @@ impl Default for ServerOptions {
             maxconn: 0,
             minconn: 0,
             maxqueue: 0,
+            log_stream: LogStreamOptions::default(),
             cookie: None,
             has_dynamic_cookie: false,
             redir: None,

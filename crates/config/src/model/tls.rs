@@ -2,6 +2,8 @@
 //! files, with IANA's numbers. The engine reads the files that are named here.
 
 use super::{CertificateSource, CrtList};
+use std::ffi::OsString;
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -155,6 +157,8 @@ pub struct BindTls {
     pub generates: bool,
     /// `ca-sign-file`: the authority that signs generated certificates, with its key.
     pub ca_sign_file: Option<PathBuf>,
+    /// `ca-sign-pass`: the passphrase of that authority's key.
+    pub ca_sign_pass: Option<Passphrase>,
     /// Keys of session tickets, one line of base64 each.
     pub tls_ticket_keys: Option<PathBuf>,
     /// Ignored errors in the certificates of the issuers of the client's certificate.
@@ -322,6 +326,29 @@ pub struct TlsGlobal {
     /// `tune.ssl.capture-buffer-size`: bytes of a client hello that are kept for fetches; 0 means
     /// none.
     pub capture_bytes: u32,
+    /// `tune.ssl.keylog`: the secrets of sessions are kept for fetches.
+    pub keylog: bool,
+    /// `ssl-passphrase-cmd`: the program that prints the passphrases of keys.
+    pub passphrase_cmd: Option<PassphraseCommand>,
+}
+
+/// The passphrase of a key. It is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Passphrase(pub Vec<u8>);
+
+impl fmt::Debug for Passphrase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passphrase").finish_non_exhaustive()
+    }
+}
+
+/// A program that prints the passphrase of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PassphraseCommand {
+    /// The program.
+    pub program: OsString,
+    /// The arguments that follow the name of the key's file.
+    pub arguments: Vec<OsString>,
 }
 
 impl Default for TlsGlobal {
@@ -344,6 +371,8 @@ impl Default for TlsGlobal {
             maxrecord_bytes: None,
             idletimer: Duration::from_secs(1),
             capture_bytes: 0,
+            keylog: false,
+            passphrase_cmd: None,
         }
     }
 }

@@ -231,11 +231,7 @@ const FRONTEND: &[Case] = &[
         "x",
     ),
     ("bind :80 ca-sign-file", "missing CAfile path", ""),
-    (
-        "bind :80 ca-sign-pass x",
-        "keyword 'bind … ca-sign-pass' is known but not implemented yet by this version.",
-        "ca-sign-pass",
-    ),
+    ("bind :80 ca-sign-pass", "missing CAkey password", ""),
     (
         "bind :80 shards 4",
         "keyword 'bind … shards' has no effect: every worker has its own listeners.",
@@ -704,9 +700,14 @@ const BACKEND: &[Case] = &[
         "300",
     ),
     (
-        "server s 127.0.0.1:1 log-bufsize 9 inter 5s",
-        "keyword 'server … log-bufsize' is known but not implemented yet by this version.",
-        "log-bufsize",
+        "server s 127.0.0.1:1 log-bufsize x inter 5s",
+        "log-bufsize has to be > 0.",
+        "x",
+    ),
+    (
+        "server s 127.0.0.1:1 log-proto octets",
+        "'log-proto' expects one of 'legacy' or 'octet-count' but got 'octets'.",
+        "octets",
     ),
     (
         "server s 127.0.0.1:80-90",
@@ -959,8 +960,9 @@ fn a_bad_option_ends_its_line() {
     let text = format!("frontend f\n{TIMEOUTS}    bind :80 maxconn backlog id\n");
     assert_eq!(report(&text).matches("[ALERT]").count(), 1);
     // A word that is not implemented is reported, and so are the faults after it.
-    let (count, shown) = alerts("server s 127.0.0.1:1 log-bufsize 9 inter fall rise");
-    assert_eq!(count, 2, "{shown}");
+    let text = format!("frontend f\n{TIMEOUTS}    bind :80 nbconn 9 maxconn backlog id\n");
+    let shown = report(&text);
+    assert_eq!(shown.matches("[ALERT]").count(), 2, "{shown}");
 }
 
 #[test]

@@ -129,15 +129,12 @@ fn an_error_stands_alone() {
 
 #[test]
 fn what_turns_a_feature_on_is_refused_and_its_tuning_is_no_error_more() {
-    let backend = |options: &str| {
-        format!("defaults\n mode http\n{TIMEOUTS}backend b\n server s 127.0.0.1:1 {options}\n")
-    };
     let frontend =
         |options: &str| format!("defaults\n mode http\n{TIMEOUTS}frontend f\n bind :1 {options}\n");
     let cases = [
         (
-            backend("inter 5s fall 3 log-bufsize 9"),
-            "server … log-bufsize",
+            frontend("backlog 3 accept-netscaler-cip 9"),
+            "bind … accept-netscaler-cip",
         ),
         (frontend("quic-force-retry nbconn 2"), "bind … nbconn"),
     ];

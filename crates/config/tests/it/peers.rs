@@ -1,9 +1,10 @@
 //! Sections `peers`, and tables that name one (manual §11.2).
 
 use spangate_config::diagnostic::Severity;
-use spangate_config::model::Config;
+use spangate_config::model::{Config, Peer};
 
 use crate::common::{accepted, messages, read};
+use crate::tls::Files;
 
 const TABLE: &str = "backend b\n stick-table type ip size 10 store gpc0 peers p\n";
 
@@ -85,6 +86,39 @@ frontend f
 }
 
 #[test]
+fn tls_of_the_listener_and_of_each_peer() {
+    let files = Files::new(&["own.pem"]);
+    let config = accepted(&files.named_in(
+        "global
+ localpeer a
+peers p
+ default-bind ssl crt DIR/own.pem
+ default-server ssl verify none verifyhost x
+ bind :1024
+ server a
+ server b 127.0.0.1:1025 ssl-min-ver TLSv1.3
+ server c 127.0.0.1:1026 no-ssl shard 1
+",
+    ));
+    let section = section(&config);
+    let bind = section.bind.as_ref().and_then(|bind| bind.tls.as_ref());
+    let bind = bind.expect("TLS");
+    assert_eq!(bind.certificates.len(), 1);
+    assert!(bind.certificates[0].is_default);
+    let [a, b, c] = &section.peers[..] else {
+        panic!("{:?}", section.peers)
+    };
+    for peer in [a, b] {
+        let tls = peer.tls.as_ref().expect("TLS");
+        assert!(!tls.verifies());
+        assert_eq!(tls.verifyhost.as_deref(), Some("x"));
+    }
+    let versions = |peer: &Peer| peer.tls.as_ref().and_then(|tls| tls.options.versions.min);
+    assert_eq!((versions(a), versions(b)), (None, Some(0x0304)));
+    assert!(c.tls.is_none());
+}
+
+#[test]
 fn a_section_without_this_process_is_left_out() {
     let text = format!("peers p\n peer nobody-here 127.0.0.1:1\n{TABLE}");
     let config = accepted(&text);
@@ -152,11 +186,19 @@ fn faults_have_their_words() {
             "is known but not implemented yet",
         ),
         (
-            local(" server b :1 ssl\n"),
+            local(" server b :1 ssl verify none sni str(x)\n"),
             "is known but not implemented yet",
         ),
         (
-            local(" default-server ssl verify none\n"),
+            local(" server b :1 ssl\n"),
+            "'server b' : verify is enabled by default but no CA file specified.",
+        ),
+        (
+            local(" default-bind ssl\n bind :1\n"),
+            "no SSL certificate specified for bind ':1' at [t.cfg:5] (use 'crt').",
+        ),
+        (
+            local(" default-server check\n"),
             "is known but not implemented yet",
         ),
         (
@@ -227,6 +269,11 @@ fn warnings_have_their_words() {
         (
             local(" peer b\n"),
             "'peer b' : ignoring invalid peer definition (missing address:port)",
+        ),
+        (
+            "global\n localpeer a\npeers p\n bind :1\n default-server ssl verify none\n server a\n"
+                .to_owned(),
+            "Peers section 'p': local peer have a non-SSL listener and a SSL server configured at line t.cfg:6.",
         ),
         (
             local(" peer b :1 shard 2\n"),

@@ -111,7 +111,7 @@ fn faults_of_rings() {
         ),
         (
             "ring r\n server s 127.0.0.1:1 log-proto x\n",
-            "'log-proto' expects one of 'legacy' or 'octet-count' keywords (got 'x').",
+            "'log-proto' expects one of 'legacy' or 'octet-count' but got 'x'.",
         ),
         (
             "ring r\n server s 127.0.0.1:1 nonsense\n",
@@ -203,6 +203,10 @@ fn faults_of_log_forwards() {
         (
             "log-forward f\nfrontend f\n",
             "log forward section 'f' has the same name as a proxy declared at ",
+        ),
+        (
+            "log-forward f\n bind :1 ssl\n",
+            "Proxy 'f': no SSL certificate specified for bind ':1' at [t.cfg:2] (use 'crt').",
         ),
         (
             "log-forward f\n option x\n",

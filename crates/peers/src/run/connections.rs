@@ -2,52 +2,80 @@
 
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
+use tls::stream::TlsStream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
 use super::Address;
-use super::section::{State, Stream};
+use super::section::{Remote, State};
 use crate::section::ConnId;
 
 /// Bytes that are received at once.
 const RECEIVED_BYTES: usize = 16 << 10;
+/// How long a peer may take to accept the last bytes of a connection that ends.
+const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// Opens a connection and runs it.
-pub(super) async fn opened(state: Rc<State>, id: ConnId, address: Address) {
+/// An open connection.
+pub(super) type Wire = Box<dyn Duplex>;
+
+/// A stream of bytes in both directions.
+pub(super) trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Duplex for T {}
+
+/// A TCP connection. Small messages must not wait for one another; the option is only a hint.
+pub(super) fn tcp(stream: TcpStream) -> Wire {
+    let _ = stream.set_nodelay(true);
+    Box::new(stream)
+}
+
+/// Opens a connection to a peer, given by its index, and runs it.
+pub(super) async fn opened(state: Rc<State>, id: ConnId, peer: usize) {
     let wake = Registration::new(&state, id);
-    let gone = async {
-        while state.section.borrow().exists(id) {
-            wake.notify.notified().await;
-        }
+    let Remote { address, connector } = &state.remotes[peer];
+    let opening = async {
+        let wire = connect(address).await?;
+        let Some(connector) = connector else {
+            return Ok(wire);
+        };
+        let secure = TlsStream::connect(wire, connector).await?;
+        Ok(Box::new(secure) as Wire)
     };
-    let stream = tokio::select! {
-        // Its time is over.
-        () = gone => None,
-        stream = connect(&address) => stream.ok(),
-    };
-    match stream {
-        Some(stream) => {
+    match wake.while_wanted(opening).await {
+        Some(wire) => {
             state.section.borrow_mut().connected(id, state.now_ms());
-            run(&state, id, stream, &wake).await;
+            wake.run(wire).await;
         }
         None => state.section.borrow_mut().lost(id, state.now_ms()),
     }
     state.changed.notify_one();
 }
 
-/// Runs a connection that a peer has opened.
-pub(super) async fn accepted(state: Rc<State>, id: ConnId, stream: Stream) {
+/// Runs a connection that a peer has opened. The time for its hello includes the TLS handshake.
+pub(super) async fn accepted(state: Rc<State>, id: ConnId, wire: Wire) {
     let wake = Registration::new(&state, id);
-    run(&state, id, stream, &wake).await;
+    let opening = async {
+        let Some(choose) = &state.accept else {
+            return Ok(wire);
+        };
+        let secure = TlsStream::accept(wire, choose).await?;
+        Ok(Box::new(secure) as Wire)
+    };
+    match wake.while_wanted(opening).await {
+        Some(wire) => wake.run(wire).await,
+        None => state.section.borrow_mut().lost(id, state.now_ms()),
+    }
     state.changed.notify_one();
 }
 
-async fn connect(address: &Address) -> io::Result<Stream> {
+async fn connect(address: &Address) -> io::Result<Wire> {
     Ok(match address {
-        Address::Inet(address) => Stream::Inet(TcpStream::connect(address).await?),
-        Address::Unix(path) => Stream::Unix(UnixStream::connect(path).await?),
+        Address::Inet(address) => tcp(TcpStream::connect(address).await?),
+        Address::Unix(path) => Box::new(UnixStream::connect(path).await?),
     })
 }
 
@@ -64,6 +92,26 @@ impl<'a> Registration<'a> {
         state.writers.borrow_mut().insert(id, Rc::clone(&notify));
         Registration { state, id, notify }
     }
+
+    /// The result of an operation, unless it fails or the section gives the connection up.
+    async fn while_wanted<T>(&self, operation: impl Future<Output = io::Result<T>>) -> Option<T> {
+        let gone = async {
+            while self.state.section.borrow().exists(self.id) {
+                self.notify.notified().await;
+            }
+        };
+        tokio::select! {
+            () = gone => None,
+            done = operation => done.ok(),
+        }
+    }
+
+    /// Runs the connection until it ends.
+    async fn run(&self, wire: Wire) {
+        exchange(self.state, self.id, wire, self).await;
+        let now_ms = self.state.now_ms();
+        self.state.section.borrow_mut().lost(self.id, now_ms);
+    }
 }
 
 impl Drop for Registration<'_> {
@@ -72,28 +120,13 @@ impl Drop for Registration<'_> {
     }
 }
 
-async fn run(state: &State, id: ConnId, stream: Stream, wake: &Registration<'_>) {
-    match stream {
-        Stream::Inet(stream) => {
-            // Small messages must not wait for one another. The option is only a hint.
-            let _ = stream.set_nodelay(true);
-            exchange(state, id, stream, wake).await;
-        }
-        Stream::Unix(stream) => exchange(state, id, stream, wake).await,
-    }
-    state.section.borrow_mut().lost(id, state.now_ms());
-}
-
 /// Moves bytes between a connection and its section until one of the two ends.
-async fn exchange(
-    state: &State,
-    id: ConnId,
-    stream: impl AsyncRead + AsyncWrite,
-    wake: &Registration<'_>,
-) {
-    let (mut reader, mut writer) = tokio::io::split(stream);
+async fn exchange(state: &State, id: ConnId, wire: Wire, wake: &Registration<'_>) {
+    let (mut reader, mut writer) = tokio::io::split(wire);
     let mut received = vec![0; RECEIVED_BYTES];
     let (mut output, mut sent) = (Vec::new(), 0);
+    // A TLS layer may have bytes that it took.
+    let mut is_flushed = true;
     loop {
         if sent == output.len() {
             output = state.section.borrow_mut().pull(id, state.now_ms());
@@ -105,7 +138,7 @@ async fn exchange(
         };
         if !exists {
             // The peer may see the end before it sees a reset.
-            let _ = writer.shutdown().await;
+            let _ = timeout(CLOSE_WAIT, writer.shutdown()).await;
             return;
         }
         tokio::select! {
@@ -119,11 +152,26 @@ async fn exchange(
                     state.changed.notify_one();
                 }
             },
-            written = writer.write(&output[sent..]), if sent < output.len() => match written {
-                Ok(0) | Err(_) => return,
-                Ok(count) => sent += count,
+            written = send(&mut writer, &output[sent..]), if sent < output.len() || !is_flushed => match written {
+                Err(_) => return,
+                Ok(count) => {
+                    sent += count;
+                    is_flushed = count == 0;
+                }
             },
             () = wake.notify.notified() => {}
         }
+    }
+}
+
+/// Sends some bytes and returns how many. Without bytes, sends what the writer holds and returns 0.
+/// Nothing is lost if it is cancelled.
+async fn send(writer: &mut (impl AsyncWrite + Unpin), bytes: &[u8]) -> io::Result<usize> {
+    if bytes.is_empty() {
+        return writer.flush().await.map(|()| 0);
+    }
+    match writer.write(bytes).await? {
+        0 => Err(io::ErrorKind::WriteZero.into()),
+        count => Ok(count),
     }
 }

@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tables::UpdateLog;
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tls::stream::GetConnector;
+use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use super::connections::{accepted, opened};
-use super::{Address, Command, Listener, RunnerSetup, SectionSetup};
+use super::connections::{Wire, accepted, opened, tcp};
+use super::{Accept, Address, Command, Listener, RunnerSetup, SectionSetup};
+
 use crate::section::{ConnId, Section, Setup, SharedTable};
 
 /// The pause between two looks at the updates of busy tables: many updates of one entry become one.
@@ -67,6 +69,13 @@ pub(super) async fn run(setup: RunnerSetup, mut commands: UnboundedReceiver<Comm
     }
 }
 
+/// How a peer is reached.
+pub(super) struct Remote {
+    pub address: Address,
+    /// None for plain connections.
+    pub connector: Option<GetConnector>,
+}
+
 /// A section and its tasks.
 pub(super) struct State {
     pub section: RefCell<Section>,
@@ -79,7 +88,9 @@ pub(super) struct State {
     stops: Cell<Option<Option<u64>>>,
     /// Wakes the tasks of connections.
     pub writers: RefCell<BTreeMap<ConnId, Rc<Notify>>>,
-    addresses: Vec<Address>,
+    /// By peer.
+    pub remotes: Vec<Remote>,
+    pub accept: Option<Accept>,
 }
 
 impl State {
@@ -97,10 +108,16 @@ impl State {
             })
         });
         let tables = tables.collect();
-        let (peers, addresses) = setup
+        let (peers, remotes) = setup
             .peers
             .into_iter()
-            .map(|peer| (peer.setup, peer.address))
+            .map(|peer| {
+                let remote = Remote {
+                    address: peer.address,
+                    connector: peer.connector,
+                };
+                (peer.setup, remote)
+            })
             .unzip();
         let section = Section::new(
             Setup {
@@ -122,7 +139,8 @@ impl State {
             updated,
             stops: Cell::new(None),
             writers: RefCell::default(),
-            addresses,
+            remotes,
+            accept: setup.accept,
         };
         (Rc::new(state), setup.listeners)
     }
@@ -139,7 +157,7 @@ impl State {
             section.take_connections()
         };
         for (id, peer) in opened_now {
-            tokio::task::spawn_local(opened(Rc::clone(self), id, self.addresses[peer].clone()));
+            tokio::task::spawn_local(opened(Rc::clone(self), id, peer));
         }
         for writer in self.writers.borrow().values() {
             writer.notify_one();
@@ -188,11 +206,11 @@ async fn serve(state: &Rc<State>, listeners: Vec<Listener>) {
             () = state.changed.notified() => {}
             () = state.updated.notified() => gathering.0 = gathering.0.or(Some(0)),
             () = tokio::time::sleep(Duration::from_millis(sleep_ms.min(SLEEP_MS_MAX))) => {}
-            stream = accept(&acceptors) => match stream {
-                Ok(stream) => {
+            accepting = accept(&acceptors) => match accepting {
+                Ok(wire) => {
                     let id = state.section.borrow_mut().accept(state.now_ms());
                     if let Some(id) = id {
-                        tokio::task::spawn_local(accepted(Rc::clone(state), id, stream));
+                        tokio::task::spawn_local(accepted(Rc::clone(state), id, wire));
                     }
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -205,12 +223,6 @@ async fn serve(state: &Rc<State>, listeners: Vec<Listener>) {
 enum Acceptor {
     Inet(TcpListener),
     Unix(UnixListener),
-}
-
-/// An open connection.
-pub(super) enum Stream {
-    Inet(TcpStream),
-    Unix(UnixStream),
 }
 
 impl Acceptor {
@@ -227,16 +239,16 @@ impl Acceptor {
         }
     }
 
-    async fn accept(&self) -> io::Result<Stream> {
+    async fn accept(&self) -> io::Result<Wire> {
         Ok(match self {
-            Acceptor::Inet(listener) => Stream::Inet(listener.accept().await?.0),
-            Acceptor::Unix(listener) => Stream::Unix(listener.accept().await?.0),
+            Acceptor::Inet(listener) => tcp(listener.accept().await?.0),
+            Acceptor::Unix(listener) => Box::new(listener.accept().await?.0),
         })
     }
 }
 
 /// The next connection of any listener; never without listeners.
-async fn accept(acceptors: &[Acceptor]) -> io::Result<Stream> {
+async fn accept(acceptors: &[Acceptor]) -> io::Result<Wire> {
     let mut waiting: Vec<_> = acceptors
         .iter()
         .map(|acceptor| Box::pin(acceptor.accept()))

@@ -64,6 +64,7 @@ fn start(local: &str, addresses: &[SocketAddr], listener: TcpListener, follows: 
                 shard: 0,
             },
             address: Address::Inet(*address),
+            connector: None,
         });
     let (sender, over) = mpsc::channel();
     let runner = Runner::start(RunnerSetup {
@@ -72,6 +73,7 @@ fn start(local: &str, addresses: &[SocketAddr], listener: TcpListener, follows: 
             local: local.to_owned(),
             peers: peers.collect(),
             listeners: vec![Listener::Inet(listener)],
+            accept: None,
             tables: vec![TableSetup {
                 table: Arc::clone(&table),
                 write_to: None,

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use net::{Driver, Took};
-use sample::{ConnError, HelloFacts, TlsFacts};
-use tls::{Failure, FailureKind, Progress, Session};
+use sample::{ConnError, HelloFacts, TlsFacts, TlsSecrets};
+use tls::{Failure, FailureKind, Progress, Secret, Session};
 
 use super::Turn;
 use super::incoming::Fed;
@@ -357,6 +357,36 @@ fn tls_facts(agreed: tls::Facts) -> TlsFacts {
         ca_error: agreed.verdict.issuer,
         ca_error_depth: agreed.verdict.issuer_depth,
         peer: agreed.peer.into(),
+        secrets: agreed
+            .secrets
+            .as_deref()
+            .map(|kept| Box::new(tls_secrets(kept))),
         ..TlsFacts::default()
+    }
+}
+
+/// The secrets of a session in the form for expressions.
+fn tls_secrets(kept: &tls::Secrets) -> TlsSecrets {
+    let raw = |secret| kept.get(secret).unwrap_or_default().into();
+    let hexadecimal = |secret| {
+        let bytes = kept.get(secret).unwrap_or_default();
+        let digits = bytes.iter().flat_map(|byte| syntax::hex::digits(*byte));
+        digits.collect()
+    };
+    let random = |random: &Option<[u8; tls::RANDOM_BYTES]>| {
+        random
+            .as_ref()
+            .map_or_else(Box::default, |random| random[..].into())
+    };
+    TlsSecrets {
+        client_random: random(&kept.client_random),
+        server_random: random(&kept.server_random),
+        session_key: raw(Secret::Session),
+        client_early_traffic: hexadecimal(Secret::ClientEarlyTraffic),
+        client_handshake_traffic: hexadecimal(Secret::ClientHandshakeTraffic),
+        server_handshake_traffic: hexadecimal(Secret::ServerHandshakeTraffic),
+        client_traffic: hexadecimal(Secret::ClientTraffic),
+        server_traffic: hexadecimal(Secret::ServerTraffic),
+        exporter: hexadecimal(Secret::Exporter),
     }
 }

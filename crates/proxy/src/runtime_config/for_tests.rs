@@ -21,7 +21,11 @@ pub(crate) fn from_text(text: &str) -> RuntimeConfig {
     let no_file = |name: &str| Err(format!("no {name}"));
     let loaded = config::load::load_with(&[input], options, &mut environment, &no_file);
     let (config, _) = loaded.expect("a good configuration");
-    let (tls, _) = Tls::load(&config, Duration::ZERO);
+    let (tls, _) = Tls::load(
+        &config,
+        Duration::ZERO,
+        tls::Passphrases::new(&mut |_| Err(String::new())),
+    );
     RuntimeConfig::new(config, tls, Process::default())
 }
 

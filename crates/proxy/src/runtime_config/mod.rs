@@ -34,8 +34,8 @@ use proc_vars::ProcVars;
 pub(crate) use skips::{Skips, adds_forwarding_headers};
 pub(crate) use timeouts::{TimeoutsMs, deadline};
 pub use tls::{
-    CertificateView, Draft, EditError, FileNames as TlsFileNames, ListView, LogBind, NameView,
-    OcspSubject, Status as TlsStatus, Tls, TlsFinding, TrustView, certificate_name,
+    CertificateView, Draft, EditError, FileNames as TlsFileNames, ListView, NameView, OcspSubject,
+    SectionBind, SectionServer, Status as TlsStatus, Tls, TlsFinding, TrustView, certificate_name,
 };
 
 /// The number of a log sink in the configuration, for [`net::Driver::log`].
@@ -407,7 +407,7 @@ fn log_sinks(config: &Config) -> LogSinks {
         number += 1;
         let sink = match &target.to {
             LogSink::Backend(backend) => first_servers[*backend],
-            sink @ (LogSink::Udp(_) | LogSink::Tcp(_) | LogSink::Fd(_) | LogSink::Ring(_)) => {
+            sink @ (LogSink::Udp(_) | LogSink::Tcp { .. } | LogSink::Fd(_) | LogSink::Ring(_)) => {
                 sinks.push(sink.clone());
                 sinks.len() - 1
             }
@@ -446,7 +446,10 @@ fn log_sinks(config: &Config) -> LogSinks {
 fn server_sink(server: &Server) -> Option<LogSink> {
     match (&server.address, server.takes_datagrams) {
         (ServerAddress::Fixed(addr), true) => Some(LogSink::Udp(addr.clone())),
-        (ServerAddress::Fixed(Addr::Inet(addr)), false) => Some(LogSink::Tcp(*addr)),
+        (ServerAddress::Fixed(Addr::Inet(addr)), false) => Some(LogSink::Tcp {
+            address: *addr,
+            options: server.options.log_stream,
+        }),
         // The configuration does not allow such servers.
         (ServerAddress::Fixed(_) | ServerAddress::PortOffset { .. }, _) => None,
     }

@@ -375,7 +375,11 @@ pub fn load_running(text: &str) -> RuntimeConfig {
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
     match load_with(&[input], options, &mut Environment::new(), &read_file) {
         Ok((config, _)) => {
-            let (tls, findings) = Tls::load(&config, std::time::Duration::from_secs(1_800_000_000));
+            let (tls, findings) = Tls::load(
+                &config,
+                std::time::Duration::from_secs(1_800_000_000),
+                tls::Passphrases::new(&mut |_| Err(String::new())),
+            );
             assert!(!findings.iter().any(|found| found.is_fatal), "{findings:?}");
             spangate_proxy::prepare(config, tls, spangate_proxy::Process::default())
         }

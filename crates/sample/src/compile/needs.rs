@@ -13,6 +13,8 @@ pub struct Needs {
     pub server_source: bool,
     /// The address that clients connected to (`dst`, `%fi`).
     pub client_destination: bool,
+    /// The random values of TLS sessions, and their master secrets.
+    pub tls_secrets: bool,
     /// Proxies whose expressions read HTTP requests.
     http: HashSet<u32>,
     /// Expressions outside of proxies read HTTP requests.
@@ -31,6 +33,10 @@ impl Needs {
         self.server_source |= matches!(fetch.name, "bc_src" | "bc_src_port");
         let name = fetch.name.strip_prefix("fc_").unwrap_or(fetch.name);
         self.client_destination |= matches!(name, "dst" | "dst_port" | "dst_is_local");
+        let tls = ["ssl_fc_", "ssl_bc_"].iter();
+        let mut tls = tls.filter_map(|prefix| fetch.name.strip_prefix(prefix));
+        let secrets = ["client_random", "server_random", "session_key"];
+        self.tls_secrets |= tls.any(|name| secrets.contains(&name));
         self.request_body |= fetch.name.starts_with("req.body");
         if !fetch.source.needs.starts_with("HTTP request") {
             return;
@@ -69,6 +75,10 @@ mod tests {
         let _ = compiler.expr(&["req.body_param(a),lower"], Place::ALL);
         let _ = compiler.log_format("%bi %[res.hdr(a)]", Place::BE_HTTP_RESPONSE);
         assert!(!compiler.needs().client_destination);
+        let _ = compiler.expr(&["ssl_fc_exporter_secret"], Place::ALL);
+        assert!(!compiler.needs().tls_secrets);
+        let _ = compiler.expr(&["ssl_bc_server_random,hex"], Place::ALL);
+        assert!(compiler.needs().tls_secrets);
         let _ = compiler.expr(&["fc_dst_port"], Place::ALL);
         let needs = compiler.needs();
         assert!(needs.client_destination);

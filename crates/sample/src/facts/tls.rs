@@ -1,6 +1,6 @@
-//! Facts about the TLS of a connection. The engine fills them; expressions and logs read them. The
-//! secrets of a connection are not kept, so their fetches do not exist.
+//! Facts about the TLS of a connection. The engine fills them; expressions and logs read them.
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::sniff::Sniffed;
@@ -57,6 +57,39 @@ pub struct TlsFacts {
     pub ca_error_depth: u8,
     /// The captured parts of the client's hello (`tune.ssl.capture-buffer-size`).
     pub hello: Option<Box<HelloFacts>>,
+    /// Its secrets, if they are kept.
+    pub secrets: Option<Box<TlsSecrets>>,
+}
+
+/// The secrets of a connection, which decrypt its captured traffic. Those that it does not have are
+/// empty. Secrets of TLS 1.3 are lowercase hexadecimal, as in a key log file, and kept with
+/// `tune.ssl.keylog` only.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TlsSecrets {
+    /// The random value of the client's hello.
+    pub client_random: Box<[u8]>,
+    /// The random value of the server's hello.
+    pub server_random: Box<[u8]>,
+    /// The master secret of TLS 1.2.
+    pub session_key: Box<[u8]>,
+    /// `CLIENT_EARLY_TRAFFIC_SECRET`
+    pub client_early_traffic: Box<[u8]>,
+    /// `CLIENT_HANDSHAKE_TRAFFIC_SECRET`
+    pub client_handshake_traffic: Box<[u8]>,
+    /// `SERVER_HANDSHAKE_TRAFFIC_SECRET`
+    pub server_handshake_traffic: Box<[u8]>,
+    /// `CLIENT_TRAFFIC_SECRET_0`
+    pub client_traffic: Box<[u8]>,
+    /// `SERVER_TRAFFIC_SECRET_0`
+    pub server_traffic: Box<[u8]>,
+    /// `EXPORTER_SECRET`
+    pub exporter: Box<[u8]>,
+}
+
+impl fmt::Debug for TlsSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TlsSecrets").finish_non_exhaustive()
+    }
 }
 
 /// Captured parts of a client's hello: lists as received.

@@ -3,7 +3,7 @@
 
 use crate::common;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 
 use common::http::Client;
@@ -354,6 +354,44 @@ backend one
     client.get("/5");
     assert_eq!(lines(&first, 1), ["/5"]);
     assert_eq!(lines(&second, 1), ["/5"]);
+    proxy.stop();
+}
+
+#[test]
+fn log_servers_count_octets() {
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let to = server.local_addr().expect("an address");
+    let front = listener();
+    let config = format!(
+        "global
+    nbthread 1
+{DEFAULTS}
+frontend f
+    bind \"fd@${{FRONT}}\"
+    log-format \"%HU\\nsecond line\"
+    log backend@b format raw local0
+    http-request return status 200
+backend b
+    mode log
+    default-server log-proto octet-count log-bufsize 100
+    server s {to}
+"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    client.get("/1");
+    let mut stream = accept(&server, "a connection of the logs");
+    stream.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let mut expect = |text: &str| {
+        let mut bytes = vec![0; text.len()];
+        stream.read_exact(&mut bytes).expect("a message");
+        assert_eq!(String::from_utf8_lossy(&bytes), text);
+    };
+    expect("14 /1\nsecond line");
+    // Longer than what may wait.
+    client.get(&format!("/{}", "x".repeat(100)));
+    client.get("/2");
+    expect("14 /2\nsecond line");
     proxy.stop();
 }
 

@@ -1,6 +1,8 @@
 //! Sections `peers` (manual §11.2): tables that processes share, between Spangates and with HAProxy,
 //! in both directions and over a reload.
 
+mod tls;
+
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use std::time::Duration;
 use crate::common::cli::{ask_any, until_any_holds};
 use crate::common::http::Client;
 use crate::common::origin::{Origin, ok};
+use crate::common::tls::Authority;
 use crate::common::{Folder, Port, Proxy, address, listener, skipped};
 
 /// Debian's HAProxy.
@@ -32,21 +35,76 @@ fn haproxy() -> Option<PathBuf> {
     None
 }
 
-/// The ports of two processes.
-struct Ports([Port; 2]);
+/// The processes that share tables: their ports, and their certificates where they use TLS.
+struct Mesh {
+    ports: Vec<(&'static str, Port)>,
+    identity: Option<Identity>,
+}
 
-impl Ports {
-    fn reserve() -> Ports {
-        Ports([Port::reserve(), Port::reserve()])
+/// An authority, and a certificate of it with its key.
+struct Identity {
+    authority: Authority,
+    own: String,
+}
+
+impl Identity {
+    fn new() -> Identity {
+        let authority = Authority::new("peers");
+        let own = authority.issue(&["peer.test"]);
+        Identity { authority, own }
+    }
+}
+
+impl Mesh {
+    fn of(names: &[&'static str]) -> Mesh {
+        let ports = names.iter().map(|name| (*name, Port::reserve()));
+        Mesh {
+            ports: ports.collect(),
+            identity: None,
+        }
     }
 
-    fn section(&self) -> String {
-        let [one, two] = &self.0;
-        format!(
-            "peers p\n peer A 127.0.0.1:{}\n peer B 127.0.0.1:{}\n table own type ip size 1k expire 10m \
-             store gpt(2),gpc(3),gpc_rate(2,1m)\n",
-            one.number, two.number
-        )
+    fn reserve() -> Mesh {
+        Mesh::of(&["A", "B"])
+    }
+
+    fn secured() -> Mesh {
+        Mesh {
+            identity: Some(Identity::new()),
+            ..Mesh::reserve()
+        }
+    }
+
+    /// Its section for the process `local`, whose files are in this folder.
+    fn section(&self, local: &str, folder: &Folder) -> String {
+        let mut lines = vec!["peers p".to_owned()];
+        if let Some(identity) = &self.identity {
+            let ca = folder.write("ca.pem", identity.authority.pem());
+            let own = folder.write("own.pem", &identity.own);
+            lines.push(format!(
+                "default-bind ssl crt {own} ca-file {ca} verify required"
+            ));
+            lines.push(format!(
+                "default-server ssl crt {own} ca-file {ca} verify required verifyhost peer.test"
+            ));
+        }
+        for (name, port) in &self.ports {
+            let at = format!("127.0.0.1:{}", port.number);
+            match (&self.identity, *name == local) {
+                (None, _) => lines.push(format!("peer {name} {at}")),
+                (Some(_), true) => lines.extend([format!("bind {at}"), format!("server {name}")]),
+                (Some(_), false) => lines.push(format!("server {name} {at}")),
+            }
+        }
+        lines.push(
+            "table own type ip size 1k expire 10m store gpt(2),gpc(3),gpc_rate(2,1m)".to_owned(),
+        );
+        lines.join("\n ") + "\n"
+    }
+
+    fn address(&self, name: &str) -> (&'static str, u16) {
+        let found = self.ports.iter().find(|(known, _)| *known == name);
+        ("127.0.0.1", found.expect("a process of the mesh").1.number)
     }
 }
 
@@ -58,7 +116,7 @@ struct Node {
 }
 
 impl Node {
-    fn start(program: &Path, ports: &Ports, name: &str, more: &[&str]) -> Node {
+    fn start(program: &Path, mesh: &Mesh, name: &str, more: &[&str]) -> Node {
         let folder = Folder::new();
         let socket = folder.path("cli");
         let front = listener();
@@ -97,7 +155,7 @@ frontend fe
  default_backend be
 ",
             socket.display(),
-            ports.section(),
+            mesh.section(name, &folder),
             origin.at,
             origin.at
         );
@@ -213,11 +271,10 @@ fn requests_follow(from: &Node, to: &Node, name: &str) {
     to.until("be", &format!("/stick{name}"), &[&expected, &key]);
 }
 
-fn share(one: &Path, two: &Path) {
-    let ports = Ports::reserve();
-    let a = Node::start(one, &ports, "A", &[]);
+fn share(one: &Path, two: &Path, mesh: &Mesh) {
+    let a = Node::start(one, mesh, "A", &[]);
     a.ask("set table t key early data.gpc0 2");
-    let b = Node::start(two, &ports, "B", &[]);
+    let b = Node::start(two, mesh, "B", &[]);
     b.until("t", "early", &["gpc0=2"]);
     follows(&a, &b, "x");
     follows(&b, &a, "y");
@@ -230,7 +287,7 @@ fn share(one: &Path, two: &Path) {
     b.stop();
     // While it is away, it misses something.
     a.ask("set table t key missed data.gpc0 6");
-    let b = Node::start(two, &ports, "B", &[]);
+    let b = Node::start(two, mesh, "B", &[]);
     b.until("t", "missed", &["gpc0=6"]);
     b.until("t", "early", &["gpc0=2"]);
     a.stop();
@@ -239,26 +296,94 @@ fn share(one: &Path, two: &Path) {
 
 #[test]
 fn spangates_share_tables() {
-    share(&spangate(), &spangate());
+    share(&spangate(), &spangate(), &Mesh::reserve());
+}
+
+#[test]
+fn spangates_share_tables_over_tls() {
+    share(&spangate(), &spangate(), &Mesh::secured());
 }
 
 #[test]
 fn a_haproxy_learns_from_a_spangate_and_back() {
     let Some(haproxy) = haproxy() else { return };
-    share(&spangate(), &haproxy);
+    share(&spangate(), &haproxy, &Mesh::reserve());
+    share(&spangate(), &haproxy, &Mesh::secured());
 }
 
 #[test]
 fn a_spangate_learns_from_a_haproxy_and_back() {
     let Some(haproxy) = haproxy() else { return };
-    share(&haproxy, &spangate());
+    share(&haproxy, &spangate(), &Mesh::reserve());
+    share(&haproxy, &spangate(), &Mesh::secured());
+}
+
+/// Makes entries at each process, and waits until all processes have all of them.
+fn spread(nodes: &[(&str, Node)], prefix: &str) {
+    for (from, node) in nodes {
+        let answer = node.ask(&format!("set table t key {prefix}{from} data.gpc0 3"));
+        assert!(answer.trim().is_empty(), "{answer}");
+        // The last byte of an address, the same in all rounds.
+        assert_eq!(node.get(&format!("/own/{}", from.as_bytes()[0])), 200);
+    }
+    for (_, node) in nodes {
+        for (from, _) in nodes {
+            node.until("t", &format!("{prefix}{from}"), &["gpc0=3"]);
+            let address = format!("10.1.2.{}", from.as_bytes()[0]);
+            node.until("p/own", &address, &["gpt1=11", "gpc1="]);
+        }
+    }
+}
+
+/// Four processes, of which the last one runs this program. Entries made anywhere arrive
+/// everywhere, and a process that was away learns what it missed.
+fn share_in_four(fourth: &Path, identity: Option<Identity>) {
+    let mesh = Mesh {
+        identity,
+        ..Mesh::of(&["A", "B", "C", "D"])
+    };
+    let start = |name| {
+        let own = spangate();
+        let program = if name == "D" { fourth } else { &own };
+        (name, Node::start(program, &mesh, name, &[]))
+    };
+    let mut nodes = Vec::from(["A", "B", "C", "D"].map(start));
+    spread(&nodes, "first");
+    for name in ["A", "D"] {
+        let place = nodes.iter().position(|(known, _)| *known == name);
+        let (_, away) = nodes.remove(place.expect("a process of the mesh"));
+        away.stop();
+        let prefix = format!("without{name}");
+        spread(&nodes, &prefix);
+        let others: Vec<&str> = nodes.iter().map(|(name, _)| *name).collect();
+        let again = start(name);
+        for other in others {
+            again.1.until("t", &format!("{prefix}{other}"), &["gpc0=3"]);
+        }
+        nodes.push(again);
+        spread(&nodes, &format!("with{name}"));
+    }
+    for (_, node) in nodes {
+        node.stop();
+    }
+}
+
+#[test]
+fn four_spangates_share_tables() {
+    share_in_four(&spangate(), None);
+}
+
+#[test]
+fn three_spangates_and_a_haproxy_share_tables() {
+    let Some(haproxy) = haproxy() else { return };
+    share_in_four(&haproxy, None);
+    share_in_four(&haproxy, Some(Identity::new()));
 }
 
 /// A reload from one program to another.
-fn reload(old: &Path, new: &Path) {
+fn reload(old: &Path, new: &Path, mesh: &Mesh) {
     const ENTRIES: usize = 500;
-    let ports = Ports::reserve();
-    let one = Node::start(old, &ports, "A", &[]);
+    let one = Node::start(old, mesh, "A", &[]);
     let lines = (0..ENTRIES).map(|number| format!("set table t key k{number} data.gpc0 {number}"));
     for lines in lines.collect::<Vec<_>>().chunks(50) {
         one.ask(&lines.join(";"));
@@ -274,7 +399,7 @@ fn reload(old: &Path, new: &Path) {
         })
     });
     let pid = one.proxy.running.pid().to_string();
-    let two = Node::start(new, &ports, "A", &["-sf", &pid]);
+    let two = Node::start(new, mesh, "A", &["-sf", &pid]);
     one.ends();
     let all = two.ask("show table t");
     for number in 0..ENTRIES {
@@ -288,23 +413,29 @@ fn reload(old: &Path, new: &Path) {
 
 #[test]
 fn a_reload_keeps_entries() {
-    reload(&spangate(), &spangate());
+    reload(&spangate(), &spangate(), &Mesh::reserve());
+}
+
+#[test]
+fn a_reload_keeps_entries_over_tls() {
+    reload(&spangate(), &spangate(), &Mesh::secured());
 }
 
 #[test]
 fn an_exchange_of_the_program_keeps_entries() {
     let Some(haproxy) = haproxy() else { return };
-    reload(&haproxy, &spangate());
-    reload(&spangate(), &haproxy);
+    for mesh in [Mesh::reserve(), Mesh::secured()] {
+        reload(&haproxy, &spangate(), &mesh);
+        reload(&spangate(), &haproxy, &mesh);
+    }
 }
 
 /// Peers that are no peers do not disturb the others, nor requests.
 #[test]
 fn bad_peers_disturb_nobody() {
-    let ports = Ports::reserve();
-    let a = Node::start(&spangate(), &ports, "A", &[]);
-    let at = ("127.0.0.1", ports.0[0].number);
-    let connect = || TcpStream::connect(at).expect("the peers' port");
+    let mesh = Mesh::reserve();
+    let a = Node::start(&spangate(), &mesh, "A", &[]);
+    let connect = || TcpStream::connect(mesh.address("A")).expect("the peers' port");
     let garbage = [
         &b"HAProxyS 2.1\nA\nB 1 1\n"[..],
         &[10, 0x82, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f],
@@ -323,7 +454,7 @@ fn bad_peers_disturb_nobody() {
     }
     let silent: Vec<TcpStream> = (0..20).map(|_| connect()).collect();
     assert_eq!(a.get("/"), 200);
-    let b = Node::start(&spangate(), &ports, "B", &[]);
+    let b = Node::start(&spangate(), &mesh, "B", &[]);
     follows(&a, &b, "x");
     follows(&b, &a, "y");
     drop(silent);

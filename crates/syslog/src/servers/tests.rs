@@ -125,17 +125,3 @@ fn a_server_that_never_reads_is_bounded_and_left_after_its_timeout() {
     drop((stuck, next));
     runner.stop();
 }
-
-#[test]
-fn whole_messages_of_a_batch() {
-    let counted = b"3 one10 0123456789";
-    for (sent, expected) in [(0, 0), (4, 0), (5, 5), (9, 5), (17, 5), (18, 18)] {
-        assert_eq!(
-            whole(counted, sent, Framing::OctetCount),
-            expected,
-            "{sent}"
-        );
-    }
-    assert_eq!(whole(b"one\ntwo\n", 6, Framing::LineFeed), 4);
-    assert_eq!(whole(b"one\0two\0", 8, Framing::Nul), 8);
-}

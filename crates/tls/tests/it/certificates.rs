@@ -5,10 +5,15 @@ use std::sync::Arc;
 
 use spangate_tls::{
     Acceptor, AcceptorOptions, CaSigner, Certificate, Certificates, Chains, Connector,
-    ConnectorOptions, Files, Identity, IdentityError, Material, Offer, Verification, Version,
+    ConnectorOptions, Files, Identity, IdentityError, Material, Offer, Passphrases, Verification,
+    Version,
 };
 
 use crate::pairs::{Authority, Kind, Pair, acceptor, plain};
+
+fn no_passphrase(_: &Path) -> Result<Vec<u8>, String> {
+    Err("none".to_owned())
+}
 
 /// The certificate that a client gets which asks for this name.
 fn given(certificates: &[Certificate], strict: bool, name: Option<&str>) -> Option<usize> {
@@ -279,7 +284,12 @@ fn shown(certificates: &Arc<Certificates>, trusts: &Authority, name: &str) -> Op
 fn certificates_are_made_for_names_that_none_has() {
     let (authority, web) = (Authority::new("root"), Authority::new("web"));
     let signer = (authority.pem() + &authority.key().serialize_pem()).into_bytes();
-    let signer = CaSigner::parse(&signer, Path::new("ca")).unwrap();
+    let signer = CaSigner::parse(
+        &signer,
+        Path::new("ca"),
+        &mut Passphrases::new(&mut no_passphrase),
+    )
+    .unwrap();
     for kind in [Kind::Ecdsa, Kind::Rsa, Kind::Ed25519] {
         let own = plain(web.identity(&["one.test"], kind));
         for strict in [false, true] {
@@ -310,7 +320,14 @@ fn certificates_are_made_for_names_that_none_has() {
 #[test]
 fn authorities_that_sign_need_their_key() {
     let (authority, other) = (Authority::new("root"), Authority::new("other"));
-    let parse = |text: String| CaSigner::parse(text.as_bytes(), Path::new("ca")).err();
+    let parse = |text: String| {
+        CaSigner::parse(
+            text.as_bytes(),
+            Path::new("ca"),
+            &mut Passphrases::new(&mut no_passphrase),
+        )
+        .err()
+    };
     let key = authority.key().serialize_pem();
     assert!(parse(authority.pem() + &key).is_none());
     assert!(matches!(

@@ -7,4 +7,5 @@ mod openssl;
 mod pairs;
 mod records;
 mod resumption;
+mod streams;
 mod trust;

@@ -8,7 +8,8 @@ use super::{Words, crt_list};
 use crate::diagnostic::Severity;
 use crate::model::TlsVerify::{Optional, Required};
 use crate::model::{
-    Bind, BindTls, CertificateSource, CrtList, CrtListEntry, IgnoredErrors, ListLine, TlsOptions,
+    Bind, BindTls, CertificateSource, CrtList, CrtListEntry, IgnoredErrors, ListLine, Passphrase,
+    TlsOptions,
 };
 use crate::tree::{Span, Statement};
 use std::sync::Arc;
@@ -374,6 +375,18 @@ pub fn ca_sign_file(
 ) -> Parse {
     let base = shared.tls.ca_base.as_ref();
     words.tls.ca_sign_file = Some(file(cursor, "missing CAfile path", base)?);
+    Ok(())
+}
+
+/// `ca-sign-pass`
+pub fn ca_sign_pass(
+    words: &mut BindWords,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    value(cursor, "missing CAkey password")?;
+    let bytes = cursor.line.bytes(cursor.at - 1).to_vec();
+    words.tls.ca_sign_pass = Some(Passphrase(bytes));
     Ok(())
 }
 

@@ -7,7 +7,7 @@ use super::super::global::GlobalBuild;
 use super::super::line::{Cursor, Line, Parse};
 use super::{TlsParser, certificates::Extra, find};
 use crate::keywords::Places;
-use crate::model::TlsVerify;
+use crate::model::{PassphraseCommand, TlsVerify};
 
 /// `ca-base`, `crt-base`, `key-base`
 pub fn base(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
@@ -260,6 +260,36 @@ pub fn ocsp_update_switch(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> P
             build.shared.diagnostics.warning(&line.span(0), message);
         }
     }
+    Ok(())
+}
+
+/// `ssl-passphrase-cmd <program> <argument>…`
+pub fn passphrase_cmd(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    if line.count() < 2 {
+        // HAProxy gives a warning, too.
+        let message = "global statement 'ssl-passphrase-cmd' expects a command line to a \
+                       passphrase-providing tool (script/binary...) and its arguments.";
+        return Err(line.fault(0, message).as_warning());
+    }
+    let word = |at: usize| line.path(at).as_os_str().to_owned();
+    build.global.tls.passphrase_cmd = Some(PassphraseCommand {
+        program: word(1),
+        arguments: (2..line.count()).map(word).collect(),
+    });
+    Ok(())
+}
+
+/// `tune.ssl.keylog`
+pub fn keylog(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(1)?;
+    build.global.tls.keylog = match line.arg(1) {
+        "on" => true,
+        "off" => false,
+        _ => {
+            let message = format!("'{}' expects either 'on' or 'off'.", line.keyword());
+            return Err(line.fault(1, message));
+        }
+    };
     Ok(())
 }
 

@@ -3,7 +3,9 @@
 use super::super::Shared;
 use super::super::line::{Cursor, Fault, Parse};
 use super::options::{protocols, value};
-use super::{Words, certificates};
+use super::{TlsParser, Words, certificates};
+use crate::keywords::Places;
+use crate::keywords::tls::Known;
 use crate::model::ServerTls;
 use crate::tree::Span;
 use sample::Place;
@@ -46,6 +48,54 @@ impl ServerWords {
             shared.settle(Err(Fault::new(span, message)));
         }
         Some(Box::new(tls))
+    }
+}
+
+/// Options of TLS that depend on a stream or on checks.
+const OPTIONS_OF_STREAMS: [&str; 11] = [
+    "allow-0rtt",
+    "alpn",
+    "check-alpn",
+    "check-sni",
+    "check-sni-auto",
+    "check-ssl",
+    "npn",
+    "renegotiate",
+    "sni",
+    "sni-auto",
+    "no-alpn",
+];
+
+/// An option of TLS that servers take whose connections belong to no stream: those of rings and
+/// peers.
+pub fn option_without_streams(word: &str) -> Option<&'static Known> {
+    super::find(word, Places::SERVER).filter(|_| !OPTIONS_OF_STREAMS.contains(&word))
+}
+
+impl ServerWords {
+    /// Takes an option, after its name was taken.
+    pub fn option(
+        &mut self,
+        keyword: &'static Known,
+        cursor: &mut Cursor<'_>,
+        shared: &mut Shared<'_>,
+    ) -> Parse {
+        match shared.use_of(keyword, "server", cursor)? {
+            Some(TlsParser::Shared(parser)) => parser(&mut self.words, cursor, shared),
+            Some(TlsParser::Server(parser)) => parser(self, cursor, shared),
+            Some(TlsParser::Bind(_) | TlsParser::Nothing) | None => Ok(()),
+        }
+    }
+
+    /// The result of the options of such a server; none for plain connections.
+    pub fn finish_without_streams(
+        self,
+        title: &str,
+        name: &Span,
+        shared: &mut Shared<'_>,
+    ) -> Option<Box<ServerTls>> {
+        self.finish(title, name, false, shared)
+            .filter(|tls| tls.ssl)
     }
 }
 

@@ -168,7 +168,7 @@ fn what_is_not_available_is_told_once_and_warns_of_nothing() {
     let files = Files::new(&["a.pem"]);
     let global = "ssl-default-bind-ciphers ECDHE-RSA-AES128-GCM-SHA256:DHE-RSA-AES128-GCM-SHA256:AES128-SHA\n \
                   ssl-default-bind-options ssl-min-ver TLSv1.0\n \
-                  tune.ssl.default-dh-param 2048\n ssl-engine x\n tune.ssl.keylog on";
+                  tune.ssl.default-dh-param 2048\n ssl-engine x";
     let text = frontend(
         global,
         "ssl crt DIR/a.pem curves X25519:secp521r1 sigalgs RSA+SHA1:RSA+SHA256 npn h2",
@@ -181,7 +181,7 @@ fn what_is_not_available_is_told_once_and_warns_of_nothing() {
         told,
         [
             "TLSv1.2 is the lowest version here: the lowest version TLSv1.0 is not available.",
-            "no effect of tune.ssl.default-dh-param, ssl-engine, tune.ssl.keylog, bind … npn at t.cfg:4 and 3 more places : they have no meaning here.",
+            "no effect of tune.ssl.default-dh-param, ssl-engine, bind … npn at t.cfg:4 and 2 more places : they have no meaning here.",
             "not available here, and left out of 'ciphers': DHE-RSA-AES128-GCM-SHA256, AES128-SHA.",
             "not available here, and left out of 'curves': secp521r1.",
             "not available here, and left out of 'sigalgs': RSA+SHA1.",

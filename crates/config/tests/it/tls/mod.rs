@@ -13,11 +13,11 @@ const TIMEOUTS: &str =
     "defaults\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n";
 
 /// A directory of files for one test.
-struct Files(PathBuf);
+pub struct Files(PathBuf);
 
 impl Files {
     /// Files with these names; their content does not matter.
-    fn new(names: &[&str]) -> Files {
+    pub fn new(names: &[&str]) -> Files {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("spangate-tls-{}-{number}", std::process::id());
@@ -41,7 +41,7 @@ impl Files {
     }
 
     /// `text` with `DIR` replaced by the directory's name.
-    fn named_in(&self, text: &str) -> String {
+    pub fn named_in(&self, text: &str) -> String {
         text.replace("DIR", &self.0.to_string_lossy())
     }
 

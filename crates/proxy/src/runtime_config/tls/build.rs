@@ -135,6 +135,7 @@ impl Files {
                 0
             },
             record_bytes_max: record_bytes_max(&self.global),
+            secrets: self.secrets,
         };
         Acceptor::new(&options, certificates.clone())
             .map_err(|error| format!("{} : {error}.", words.title))
@@ -214,6 +215,7 @@ impl Files {
                 0
             },
             no_tickets: words.options.tickets == Some(false),
+            secrets: self.secrets,
         };
         Connector::new(&options).map_err(|error| format!("{} : {error}.", recipe.title))
     }

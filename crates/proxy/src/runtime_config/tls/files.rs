@@ -10,14 +10,16 @@ use std::sync::Arc;
 
 use config::model::{BindTls, CertificateSource, CrtList, ServerTls, TlsGlobal, TlsOptions};
 use tls::{
-    Authorities, CaSigner, Chains, Identity, IdentityError, Material, Revocations, SessionCache,
-    TicketKeys,
+    Authorities, CaSigner, Chains, Identity, IdentityError, Material, Revocations, SecretsKept,
+    SessionCache, TicketKeys,
 };
 
 /// The files of a configuration's TLS.
 #[derive(Debug, Default)]
 pub(super) struct Files {
     pub global: TlsGlobal,
+    /// The secrets that sessions keep.
+    pub secrets: SecretsKept,
     /// `issuers-chain-path`
     pub chains: Chains,
     pub certificates: Kind<Stored>,

@@ -9,10 +9,12 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use config::model::{
-    Bind, CaFile, CertificateSource, Config, Mode, Proxy, ServerTls, TlsOptions, TlsVerify,
+    Bind, CaFile, CertificateSource, Config, Mode, Passphrase, Proxy, ServerTls, TlsOptions,
+    TlsVerify,
 };
 use tls::{
-    Authorities, CaSigner, Chains, IdentityError, Material, Revocations, SessionCache, TicketKeys,
+    Authorities, CaSigner, Chains, IdentityError, Material, Passphrases, Revocations, SecretsKept,
+    SessionCache, TicketKeys,
 };
 
 use super::TlsFinding;
@@ -54,10 +56,11 @@ impl Findings {
 }
 
 /// Reads the files.
-pub(super) struct Loader {
+pub(super) struct Loader<'a> {
     pub files: Files,
     pub findings: Findings,
     since_epoch: Duration,
+    passphrases: Passphrases<'a>,
 }
 
 /// The name of a server in messages.
@@ -65,17 +68,33 @@ fn title(proxy: &Proxy, server: &impl std::fmt::Display) -> String {
     format!("'server {server}' of '{}'", proxy.name)
 }
 
-impl Loader {
+fn secrets_kept(config: &Config) -> SecretsKept {
+    if config.global.tls.keylog {
+        SecretsKept::All
+    } else if config.needs.tls_secrets {
+        SecretsKept::Session
+    } else {
+        SecretsKept::None
+    }
+}
+
+impl<'a> Loader<'a> {
     /// Reads the files that a configuration names, `since_epoch` after the UNIX epoch.
-    pub fn load(config: &Config, since_epoch: Duration) -> Loader {
+    pub fn load(
+        config: &Config,
+        since_epoch: Duration,
+        passphrases: Passphrases<'a>,
+    ) -> Loader<'a> {
         let mut loader = Loader {
             files: Files {
                 global: config.global.tls.clone(),
+                secrets: secrets_kept(config),
                 sessions: SessionCache::new(config.global.tls.cache_blocks as usize),
                 ..Files::default()
             },
             findings: Findings::default(),
             since_epoch,
+            passphrases,
         };
         loader.chains();
         for proxy in &config.proxies {
@@ -99,6 +118,7 @@ impl Loader {
             }
         }
         loader.logs(config);
+        loader.peers(config);
         loader.token_certificates();
         loader
     }
@@ -121,6 +141,24 @@ impl Loader {
                 .collect();
             self.files.binds.push(binds);
             self.files.servers.push(Vec::new());
+        }
+    }
+
+    /// Loads the files of sections `peers`, whose places follow those of the sections `log-forward`.
+    fn peers(&mut self, config: &Config) {
+        for section in &config.peers {
+            // Every section has its place; the files of those that share nothing are not needed.
+            let is_active = section.is_active();
+            let bind = section.bind.as_ref().filter(|_| is_active);
+            let bind = bind.and_then(|bind| self.bind(&section.name, false, bind));
+            self.files.binds.push(vec![bind]);
+            let servers = section.peers.iter().map(|peer| {
+                let title = format!("'server {}' of peers '{}'", peer.name, section.name);
+                let words = peer.tls.as_deref().filter(|_| is_active)?;
+                Some(self.server(title, words))
+            });
+            let servers = servers.collect();
+            self.files.servers.push(servers);
         }
     }
 
@@ -175,7 +213,7 @@ impl Loader {
             known.or_insert_with(|| (**list).clone());
         }
         if let Some(path) = words.ca_sign_file.as_ref().filter(|_| words.generates) {
-            self.signer(path, &words.title);
+            self.signer(path, words.ca_sign_pass.as_ref(), &words.title);
         }
         if let Some(path) = &words.tls_ticket_keys {
             self.ticket_keys(path, &words.title);
@@ -238,7 +276,7 @@ impl Loader {
             source: source.clone(),
             ..Stored::default()
         };
-        let loaded = Material::load(&files).and_then(|mut material| {
+        let loaded = Material::load(&files, &mut self.passphrases).and_then(|mut material| {
             if let Err(why) = ocsp::check_own(&material, self.since_epoch.as_secs()) {
                 self.findings
                     .notice(format!("Loading: {why}. Content will be ignored."));
@@ -321,14 +359,22 @@ impl Loader {
         }
     }
 
-    fn signer(&mut self, path: &Path, title: &str) {
+    /// `passphrase` is that of the authority's key (`ca-sign-pass`).
+    fn signer(&mut self, path: &Path, passphrase: Option<&Passphrase>, title: &str) {
         if self.files.signers.contains_key(path) {
             return;
         }
         let text = read_text(path, CA_SIGN_BYTES_MAX)
             .map_err(|why| format!("unable to load '{}' : {why}", path.display()));
         let parsed = text.and_then(|text| {
-            CaSigner::parse(text.as_bytes(), path).map_err(|error| error.to_string())
+            let parsed = match passphrase {
+                None => CaSigner::parse(text.as_bytes(), path, &mut self.passphrases),
+                Some(own) => {
+                    let mut ask = |_: &Path| Ok(own.0.clone());
+                    CaSigner::parse(text.as_bytes(), path, &mut Passphrases::new(&mut ask))
+                }
+            };
+            parsed.map_err(|error| error.to_string())
         });
         match parsed {
             Ok(signer) => drop(self.files.signers.insert(path.to_owned(), signer)),

@@ -20,7 +20,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, Guard};
 use config::model::{Config, ServerTls};
-use tls::{Buffer, Connector, Failure, Progress, Session, SessionCache};
+use tls::{Buffer, Connector, Failure, Passphrases, Progress, Session, SessionCache};
 
 use crate::ids::{BindId, ServerId};
 pub(crate) use acceptors::BindAcceptors;
@@ -41,46 +41,93 @@ pub struct TlsFinding {
     pub text: String,
 }
 
-/// A bind line of a section `log-forward`.
+/// A bind line of a section that is not a proxy, by the indexes of the section and of the line.
 #[derive(Clone, Copy, Debug)]
-pub struct LogBind {
-    /// The index of the section.
-    pub forward: usize,
-    /// The index of the line in its section.
-    pub bind: usize,
+pub enum SectionBind {
+    /// Of a section `log-forward`.
+    LogForward {
+        /// The section.
+        section: usize,
+        /// The line.
+        bind: usize,
+    },
+    /// The only one of a section `peers`.
+    Peers {
+        /// The section.
+        section: usize,
+    },
+}
+
+/// A server of a section that is not a proxy, by the indexes of the section and of the server.
+#[derive(Clone, Copy, Debug)]
+pub enum SectionServer {
+    /// Of a section `ring`.
+    Ring {
+        /// The section.
+        section: usize,
+        /// The server.
+        server: usize,
+    },
+    /// A peer.
+    Peer {
+        /// The section.
+        section: usize,
+        /// The peer.
+        peer: usize,
+    },
+}
+
+/// The places of the sections that are not proxies, which come after the proxies.
+#[derive(Clone, Copy, Debug, Default)]
+struct FirstPlaces {
+    ring: usize,
+    log_forward: usize,
+    peers: usize,
+}
+
+impl FirstPlaces {
+    fn of(config: &Config) -> FirstPlaces {
+        let ring = config.proxies.len();
+        let log_forward = ring + config.rings.len();
+        let peers = log_forward + config.log_forwards.len();
+        FirstPlaces {
+            ring,
+            log_forward,
+            peers,
+        }
+    }
 }
 
 /// The TLS state of a configuration.
 #[derive(Debug, Default)]
 pub struct Tls {
     /// By proxy and bind line; none for plain lines. After the proxies come the rings, which have
-    /// none, then the sections `log-forward`.
+    /// none, then the sections `log-forward`, then the sections `peers`.
     binds: Vec<Vec<Option<ArcSwap<BindAcceptors>>>>,
-    /// By proxy: its servers. None for plain servers. After the proxies come the rings.
+    /// By proxy: its servers. None for plain servers. The other sections follow in the same order.
     servers: Vec<ArcSwap<Vec<Option<Arc<Connector>>>>>,
-    /// The number of proxies, which is the place of the first ring.
-    first_ring: usize,
-    /// The place of the first section `log-forward`.
-    first_forward: usize,
+    first: FirstPlaces,
     files: Mutex<Files>,
 }
 
 impl Tls {
-    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch. Returns the TLS
-    /// state, and errors and warnings.
+    /// Reads the files of a configuration, `since_epoch` after the UNIX epoch, with the passphrases
+    /// of encrypted keys. Returns the TLS state, and errors and warnings.
     #[must_use]
-    pub fn load(config: &Config, since_epoch: Duration) -> (Tls, Vec<TlsFinding>) {
+    pub fn load(
+        config: &Config,
+        since_epoch: Duration,
+        passphrases: Passphrases<'_>,
+    ) -> (Tls, Vec<TlsFinding>) {
         let Loader {
             files,
             mut findings,
             ..
-        } = Loader::load(config, since_epoch);
+        } = Loader::load(config, since_epoch, passphrases);
         // Missing files have been reported.
         let is_whole = !findings.0.iter().any(|finding| finding.is_fatal);
-        let first_ring = config.proxies.len();
         let mut tls = Tls {
-            first_ring,
-            first_forward: first_ring + config.rings.len(),
+            first: FirstPlaces::of(config),
             ..Tls::default()
         };
         for (binds, servers) in files.binds.iter().zip(&files.servers) {
@@ -131,22 +178,28 @@ impl Tls {
         backend.load().get(server.place())?.clone()
     }
 
-    /// The connector of a server of a ring, by their indexes; none for a plain server.
+    /// The connector of a server of another section; none for a plain server.
     #[must_use]
-    pub fn ring_server(&self, ring: usize, server: usize) -> Option<Arc<Connector>> {
-        let ring = self.servers.get(self.first_ring + ring)?;
-        ring.load().get(server)?.clone()
+    pub fn section_server(&self, server: SectionServer) -> Option<Arc<Connector>> {
+        let (section, place) = match server {
+            SectionServer::Ring { section, server } => (self.first.ring + section, server),
+            SectionServer::Peer { section, peer } => (self.first.peers + section, peer),
+        };
+        self.servers.get(section)?.load().get(place)?.clone()
     }
 
-    fn log_acceptors(&self, line: LogBind) -> Option<&ArcSwap<BindAcceptors>> {
-        let forward = self.binds.get(self.first_forward + line.forward)?;
-        forward.get(line.bind)?.as_ref()
+    fn section_acceptors(&self, line: SectionBind) -> Option<&ArcSwap<BindAcceptors>> {
+        let (section, place) = match line {
+            SectionBind::LogForward { section, bind } => (self.first.log_forward + section, bind),
+            SectionBind::Peers { section } => (self.first.peers + section, 0),
+        };
+        self.binds.get(section)?.get(place)?.as_ref()
     }
 
-    /// Whether a bind line of a section `log-forward` uses TLS.
+    /// Whether a bind line of another section uses TLS.
     #[must_use]
-    pub fn secures_logs(&self, line: LogBind) -> bool {
-        self.log_acceptors(line).is_some()
+    pub fn secures(&self, line: SectionBind) -> bool {
+        self.section_acceptors(line).is_some()
     }
 
     /// Continues a session of such a line, whose client's hello is there, with the acceptor for its
@@ -154,14 +207,14 @@ impl Tls {
     ///
     /// # Errors
     /// See [`Failure`].
-    pub fn accept_logs(
+    pub fn accept_of_section(
         &self,
-        line: LogBind,
+        line: SectionBind,
         session: &mut Session,
         plain: &mut Buffer,
         out: &mut Buffer,
     ) -> Result<Progress, Failure> {
-        let Some(acceptors) = self.log_acceptors(line) else {
+        let Some(acceptors) = self.section_acceptors(line) else {
             return Ok(Progress::default());
         };
         acceptors.load().accept(session, plain, out)

@@ -1,10 +1,10 @@
 //! TLS of the two connections (manual §7.3.4). Without TLS, fetches that test for something return
-//! false, and the others have no value. The secrets of connections are not kept: their fetches are
-//! not implemented.
+//! false, and the others have no value.
 
 pub(crate) mod captured;
 pub(crate) mod certificates;
 mod names;
+mod secrets;
 
 pub(crate) use names::{suite, version};
 
@@ -85,6 +85,16 @@ both! {
     "ssl_fc_session_id" "ssl_bc_session_id" Bin "the session's id" session_id;
     "ssl_fc_sni" "ssl_bc_sni" Str "the name that was asked for" sni;
     "ssl_fc_unique_id" "ssl_bc_unique_id" Bin "the connection's id (RFC 5929)" unique_id;
+    "ssl_fc_client_random" "ssl_bc_client_random" Bin "the random value of the client's hello" secrets::client_random;
+    "ssl_fc_server_random" "ssl_bc_server_random" Bin "the random value of the server's hello" secrets::server_random;
+    "ssl_fc_session_key" "ssl_bc_session_key" Bin "the master secret of TLS 1.2; no value with TLS 1.3" secrets::session_key;
+    "ssl_fc_client_early_traffic_secret" "ssl_bc_client_early_traffic_secret" Str "the secret of early data, with `tune.ssl.keylog`" secrets::client_early_traffic;
+    "ssl_fc_client_handshake_traffic_secret" "ssl_bc_client_handshake_traffic_secret" Str "the secret of the client's handshake, with `tune.ssl.keylog`" secrets::client_handshake_traffic;
+    "ssl_fc_server_handshake_traffic_secret" "ssl_bc_server_handshake_traffic_secret" Str "the secret of the server's handshake, with `tune.ssl.keylog`" secrets::server_handshake_traffic;
+    "ssl_fc_client_traffic_secret_0" "ssl_bc_client_traffic_secret_0" Str "the secret of the client's data, with `tune.ssl.keylog`" secrets::client_traffic;
+    "ssl_fc_server_traffic_secret_0" "ssl_bc_server_traffic_secret_0" Str "the secret of the server's data, with `tune.ssl.keylog`" secrets::server_traffic;
+    "ssl_fc_exporter_secret" "ssl_bc_exporter_secret" Str "the secret of exported keys, with `tune.ssl.keylog`" secrets::exporter;
+    "ssl_fc_early_exporter_secret" "ssl_bc_early_exporter_secret" Str "no value: early keys are not exported" nothing;
 }
 
 const fn of_client(

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::facts::{HelloFacts, TlsFacts};
+use crate::facts::{HelloFacts, TlsFacts, TlsSecrets};
 use crate::testing::Facts;
 
 const CLIENT: &[u8] = include_bytes!("../../x509/data/client.der");
@@ -198,6 +198,30 @@ fn a_server_connection_has_the_same_facts() {
     }
     let chain = facts.text("ssl_s_chain_der,hex").expect("a chain");
     assert_eq!(chain.len(), 2 * (SERVER.len() + ROOT.len()));
+}
+
+#[test]
+fn secrets_that_are_kept_are_told() {
+    let mut facts = Facts::new();
+    let exprs = ["client_random,hex", "session_key,hex", "exporter_secret"];
+    for expr in exprs {
+        assert_eq!(facts.text(&format!("ssl_fc_{expr}")), None, "{expr}");
+    }
+    facts.session.tls = Some(Arc::new(TlsFacts {
+        secrets: Some(Box::new(TlsSecrets {
+            client_random: [0xab; 32].into(),
+            exporter: b"0a1b".as_slice().into(),
+            ..TlsSecrets::default()
+        })),
+        ..TlsFacts::default()
+    }));
+    let random = "AB".repeat(32);
+    for (expr, wanted) in exprs.iter().zip([Some(&*random), None, Some("0a1b")]) {
+        let text = facts.text(&format!("ssl_fc_{expr}"));
+        assert_eq!(text.as_deref(), wanted, "{expr}");
+    }
+    assert!(!format!("{:?}", facts.session.tls).contains("0a1b"));
+    assert_eq!(facts.text("ssl_fc_early_exporter_secret"), None);
 }
 
 #[test]
