@@ -471,7 +471,7 @@ impl Processes<'_> {
         }
         let exit = match self.stop {
             // A stop that was asked for is no failure, whatever a worker did before.
-            Some(libc::SIGUSR1) => 0,
+            Some(libc::SIGUSR1 | libc::SIGTERM) => 0,
             Some(signal) => EXIT_SIGNALLED + signal as u8,
             None => self.exit.unwrap_or_default(),
         };
