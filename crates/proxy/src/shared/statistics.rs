@@ -176,6 +176,11 @@ impl Shared {
         &self.tallies
     }
 
+    /// Events since the start, all workers together.
+    pub(crate) fn event_total(&self, what: Pace) -> u64 {
+        self.counts.total(what)
+    }
+
     /// The highest total, all workers together.
     pub(crate) fn most(&self, what: Count) -> u32 {
         self.counts.most(what)
