@@ -131,7 +131,7 @@ facts! {
     DroppedLogs: fact(58, "DroppedLogs", GAUGE, "dropped_logs_total", "Log messages that were lost");
     BusyPolling: fact(59, "BusyPolling", GAUGE, "busy_polling_enabled", "Whether workers ask for events without a pause");
     FailedResolutions: fact(60, "FailedResolutions", GAUGE, "failed_resolutions", "Names that resolvers did not find");
-    TotalBytesOut: fact(61, "TotalBytesOut", TOTAL, "bytes_out_total", "Bytes that clients were sent");
+    TotalBytesOut: fact(61, "TotalBytesOut", GAUGE, "bytes_out_total", "Bytes that clients were sent");
     TotalSplicedBytesOut: fact(62, "TotalSplicedBytesOut", GAUGE, "spliced_bytes_out_total", "Those of them that the kernel moved through pipes; none are used");
     BytesOutRate: fact(63, "BytesOutRate", RATE, "bytes_out_rate", "Bytes a second that clients were sent since the last reading, at least a second before");
     DebugCommandsIssued: fact(64, "DebugCommandsIssued", GAUGE, "", "Commands 'debug dev' that were used");

@@ -639,6 +639,7 @@ impl Shared {
             && self.mail.is_quiet()
             && self.admission.is_quiet()
             && self.server_conns.is_quiet()
+            && self.has_nothing_open()
     }
 }
 

@@ -74,6 +74,31 @@ impl Shared {
         sums
     }
 
+    /// The counters of a frontend since the start, whatever was cleared or loaded.
+    pub(crate) fn front_sums_uncorrected(&self, frontend: ProxyId) -> FrontSums {
+        let mut sums = self.tallies.front_sums_uncorrected(frontend);
+        let requests = self.counts.total(Pace::Requests(frontend));
+        sums.add(FrontCount::Requests, requests);
+        sums
+    }
+
+    /// Whether the statistics know of no open request, stream or connection.
+    pub(crate) fn has_nothing_open(&self) -> bool {
+        let mut proxies = (0..self.servers.backends()).map(ProxyId::at);
+        proxies.all(|proxy| {
+            let front = self.front_sums_uncorrected(proxy);
+            let back = self.back_sums(proxy).counts;
+            let open = [
+                front.open_requests(),
+                front.get(FrontCount::H2OpenConnections),
+                front.get(FrontCount::H2OpenStreams),
+                back.get(BackCount::H2OpenConnections),
+                back.get(BackCount::H2OpenStreams),
+            ];
+            open == [0; 5]
+        })
+    }
+
     /// The counters of a listener of a frontend with `option socket-stats`.
     pub(crate) fn bind_sums(&self, bind: BindId) -> FrontSums {
         self.tallies.bind_sums(bind)

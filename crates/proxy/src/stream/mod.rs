@@ -69,8 +69,13 @@ pub(crate) struct Stream {
     pub coding: Option<config::model::Coding>,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
+    /// Its request is counted.
+    pub request_counted: bool,
     /// Statistics do not count it.
     pub ignored: bool,
+    /// The client, and the server, speak HTTP/2.
+    pub h2_client: bool,
+    pub h2_server: bool,
     /// It began as TCP, and its `tcp-request content` rules have run.
     pub was_tcp: bool,
     /// Interim responses that were dropped because the client does not read.
@@ -262,6 +267,9 @@ impl Stream {
             tracing: Tracing::default(),
             coding: None,
             backend_counted: false,
+            request_counted: false,
+            h2_client: false,
+            h2_server: false,
             ignored: false,
             was_tcp: false,
             interim_dropped: 0,
@@ -305,6 +313,9 @@ impl Stream {
             tracing,
             coding,
             backend_counted,
+            request_counted,
+            h2_client,
+            h2_server,
             ignored,
             was_tcp,
             interim_dropped,
@@ -343,6 +354,9 @@ impl Stream {
         *interim_dropped = 0;
         for flag in [
             backend_counted,
+            request_counted,
+            h2_client,
+            h2_server,
             ignored,
             was_tcp,
             answered,

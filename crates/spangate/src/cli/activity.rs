@@ -113,7 +113,11 @@ const LINES: &[Line] = &[
     Line {
         name: "avg_loop_us",
         total: Total::Average,
-        value: |worker, _| worker.cpu_ns() / 1_000 / worker.rounds().max(1),
+        value: |worker, _| {
+            (worker.cpu_ns() / 1_000)
+                .checked_div(worker.rounds())
+                .unwrap_or(0)
+        },
     },
     Line {
         name: "accepted",
