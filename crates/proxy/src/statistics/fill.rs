@@ -183,6 +183,7 @@ impl<'a> View<'a> {
         for (column, count) in FRONT_COMPRESSION {
             row.set(column, sums.get(count));
         }
+        row.set(Column::ReqTot, sums.get(FrontCount::Requests));
         if proxy.mode == Mode::Http {
             for (column, count) in FRONT_HTTP {
                 row.set(*column, sums.get(*count));
