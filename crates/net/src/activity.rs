@@ -16,11 +16,9 @@ const SAMPLE_NS: u64 = 500_000_000;
 #[repr(align(128))]
 pub struct Activity {
     rounds: AtomicU64,
-    /// Rounds that began with at least one event.
-    rounds_with_events: AtomicU64,
     events: AtomicU64,
     accepted: AtomicU64,
-    /// Sockets that the current round serves.
+    /// Events of the current round.
     waiting: AtomicU32,
     clock: ThreadClock,
     /// When the last sample was taken, monotonic nanoseconds, and the processor time at that time.
@@ -28,15 +26,6 @@ pub struct Activity {
     sampled_cpu_ns: AtomicU64,
     /// The share of idle time before the last sample, per cent.
     idle_percent: AtomicU32,
-}
-
-/// The work at the beginning of a round.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Work {
-    /// Events that the kernel reported.
-    pub events: usize,
-    /// Sockets that earlier rounds have left.
-    pub left: usize,
 }
 
 /// Adds to a cell that only the calling thread writes.
@@ -54,14 +43,12 @@ impl Activity {
         self.idle_percent.store(100, Relaxed);
     }
 
-    /// Counts a round.
+    /// Counts a round, which begins with this many events.
     #[inline(always)]
-    pub(crate) fn begin_round(&self, work: Work, now: Now) {
+    pub(crate) fn begin_round(&self, events: usize, now: Now) {
         bump(&self.rounds, 1);
-        bump(&self.rounds_with_events, u64::from(work.events > 0));
-        bump(&self.events, work.events as u64);
-        self.waiting
-            .store((work.events + work.left) as u32, Relaxed);
+        bump(&self.events, events as u64);
+        self.waiting.store(events as u32, Relaxed);
         if now.mono_ns.saturating_sub(self.sampled_ns.load(Relaxed)) >= SAMPLE_NS {
             self.sample(now);
         }
@@ -108,12 +95,6 @@ impl Activity {
         self.rounds.load(Relaxed)
     }
 
-    /// Rounds since the start that began with at least one event.
-    #[must_use]
-    pub fn rounds_with_events(&self) -> u64 {
-        self.rounds_with_events.load(Relaxed)
-    }
-
     /// Events that the kernel has reported since the start.
     #[must_use]
     pub fn events(&self) -> u64 {
@@ -126,7 +107,7 @@ impl Activity {
         self.accepted.load(Relaxed)
     }
 
-    /// Sockets that the current round serves; 0 while the worker waits for events.
+    /// Events of the current round; 0 while the worker waits for events.
     #[must_use]
     pub fn waiting(&self) -> u32 {
         self.waiting.load(Relaxed)
@@ -158,28 +139,18 @@ mod tests {
         Now::new(ms * 1_000_000, 0)
     }
 
-    fn work(events: usize, left: usize) -> Work {
-        Work { events, left }
-    }
-
     #[test]
     fn rounds_and_events_are_counted() {
         let activity = Activity::default();
         activity.begin(at(1_000));
-        activity.begin_round(work(3, 2), at(1_001));
-        assert_eq!(activity.waiting(), 5);
+        activity.begin_round(3, at(1_001));
+        assert_eq!(activity.waiting(), 3);
         activity.end_round();
-        activity.begin_round(work(0, 1), at(1_002));
-        assert_eq!(activity.waiting(), 1);
+        activity.begin_round(0, at(1_002));
         activity.end_round();
         activity.accepted_one();
-        let counted = [
-            activity.rounds(),
-            activity.rounds_with_events(),
-            activity.events(),
-            activity.accepted(),
-        ];
-        assert_eq!((counted, activity.waiting()), ([2, 1, 3, 1], 0));
+        let counted = [activity.rounds(), activity.events(), activity.accepted()];
+        assert_eq!((counted, activity.waiting()), ([2, 3, 1], 0));
     }
 
     #[test]

@@ -118,7 +118,7 @@ facts! {
     CompressBpsOut: fact(43, "CompressBpsOut", RATE, "http_comp_bytes_out_total", "Bytes that compression gave in the last second");
     CompressBpsRateLim: fact(44, "CompressBpsRateLim", LIMIT, "limit_http_comp", "Most bytes that compression gives a second, 0 for any number");
     Tasks: fact(47, "Tasks", GAUGE, "current_tasks", "Connections and streams that the workers have");
-    RunQueue: fact(48, "Run_queue", GAUGE, "current_run_queue", "Sockets that the workers serve in their current rounds");
+    RunQueue: fact(48, "Run_queue", GAUGE, "current_run_queue", "Events that the workers process in their current rounds");
     IdlePct: fact(49, "Idle_pct", (Metric, Average, Process), "idle_time_percent", "Share of time in which the workers used no processor, in per cent of the last second");
     Node: fact(50, "node", LABEL, "node", "Name of the node");
     Description: fact(51, "description", LABEL, "description", "What the process is for");

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::Addr;
-use crate::activity::{Activity, Work};
+use crate::activity::Activity;
 use crate::boundary::{
     Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Parcel, Sent,
     SockId, WorkerId,
@@ -233,11 +233,7 @@ impl EpollDriver {
             let timeout_ms = self.wait_ms(engine, deadline_ms);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
             self.now = self.stopwatch.start();
-            let work = Work {
-                events: count,
-                left: self.ready.len() + self.bulk.len(),
-            };
-            self.activity.begin_round(work, self.now);
+            self.activity.begin_round(count, self.now);
             self.listeners.end_rest(&self.epoll, self.now.ms());
             for index in 0..count {
                 let event = events.get(index);

@@ -615,7 +615,7 @@ impl<D: Driver> Turn<'_, D> {
         let waits_for_body = behind > 0 && self.cx.runtime_config.config.needs.request_body;
         let mut is_due = false;
         self.with_stream(id, |cx, stream| {
-            stream.h2_client = is_h2;
+            stream.account.h2_client = is_h2;
             std::mem::swap(&mut stream.request, &mut cx.core.head);
             cx.request_read(stream, parsed, behind);
             is_due = waits_for_body && !stream.up.came && !matches!(stream.phase, Phase::Done);

@@ -380,9 +380,6 @@ impl<D: Driver> net::Engine<D> for Engine {
             }
         }
         self.flush_gathered(driver);
-        let ambient = &self.core.ambient;
-        let streams = self.streams.in_use() as u32;
-        ambient.shared.set_streams(ambient.worker, streams);
     }
 
     fn has_work(&self) -> bool {

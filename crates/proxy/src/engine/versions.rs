@@ -125,7 +125,7 @@ impl<D: Driver> Turn<'_, D> {
         shared.back_row(worker, backend).begin_h2();
         self.with_stream(stream, |_, stream| {
             stream.server.set_link(exchange);
-            stream.h2_server = true;
+            stream.account.h2_server = true;
         });
         self.cx.core.links.send_whole(self.cx.io, link, &greeting);
         self.with_stream(stream, |cx, stream| {

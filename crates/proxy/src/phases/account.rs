@@ -95,9 +95,12 @@ impl<D: Driver> Cx<'_, D> {
         frontend.add_bytes(bytes);
         match class {
             Some(class) => frontend.add_response(class),
-            None => frontend.add(FrontCount::Unanswered, u64::from(stream.request_counted)),
+            None => frontend.add(
+                FrontCount::Unanswered,
+                u64::from(stream.account.request_counted),
+            ),
         }
-        if stream.h2_client || stream.h2_server {
+        if stream.account.h2_client || stream.account.h2_server {
             self.account_h2(stream, bytes);
         }
         if self.runtime_config.socket_stats {
@@ -136,12 +139,12 @@ impl<D: Driver> Cx<'_, D> {
         let ambient = &self.core.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let [from_client, to_server, from_server, to_client] = bytes;
-        if stream.h2_client {
+        if stream.account.h2_client {
             let row = shared.front_row(worker, stream.frontend);
             row.add(FrontCount::H2BytesIn, from_client);
             row.add(FrontCount::H2BytesOut, to_client);
         }
-        if stream.h2_server && stream.backend_counted {
+        if stream.account.h2_server && stream.backend_counted {
             let row = shared.back_row(worker, stream.backend);
             row.add(BackCount::H2BytesIn, from_server);
             row.add(BackCount::H2BytesOut, to_server);
@@ -152,7 +155,7 @@ impl<D: Driver> Cx<'_, D> {
     #[inline(never)]
     fn account_h2(&self, stream: &Stream, bytes: [u64; 4]) {
         self.tell_h2_bytes(stream, bytes);
-        if stream.h2_client {
+        if stream.account.h2_client {
             let ambient = &self.core.ambient;
             let row = ambient.shared.front_row(ambient.worker, stream.frontend);
             row.take(FrontCount::H2OpenStreams);
@@ -225,7 +228,7 @@ impl<D: Driver> Cx<'_, D> {
             self.at_listener(stream, |row| row.add_bytes(flowed));
         }
         shared.back_row(worker, stream.backend).add_bytes(flowed);
-        if stream.h2_client || stream.h2_server {
+        if stream.account.h2_client || stream.account.h2_server {
             self.tell_h2_bytes(stream, flowed);
         }
         if let Some(server) = stream.txn.server {

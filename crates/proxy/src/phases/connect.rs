@@ -103,7 +103,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.server_tls = server.and_then(|server| server.tls.clone());
         let links = &mut self.core.links;
         if let Some(conn) = links.connection_of(link) {
-            stream.h2_server = true;
+            stream.account.h2_server = true;
             stream.txn.server_glitches = links.glitches(conn);
         } else {
             stream.txn.server_glitches = 0;
@@ -416,7 +416,7 @@ impl<D: Driver> Cx<'_, D> {
     #[inline]
     fn attach(&mut self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
-        stream.h2_server = false;
+        stream.account.h2_server = false;
         stream.up.is_blocked = false;
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));

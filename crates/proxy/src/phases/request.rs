@@ -69,7 +69,7 @@ impl<D: Driver> Cx<'_, D> {
             return self.request_refused(stream, parsed.consumed, 405);
         }
         self.mark(Pace::Requests(stream.frontend));
-        stream.request_counted = true;
+        stream.account.request_counted = true;
         stream.read = HeadRead {
             bytes: parsed.consumed,
             body: framed(parsed.framing, behind),
@@ -125,7 +125,7 @@ impl<D: Driver> Cx<'_, D> {
     /// `bytes` count nowhere, as in HAProxy; the request does.
     pub fn request_unread(&mut self, stream: &mut Stream, bytes: usize, cause: Cause) {
         self.mark(Pace::Requests(stream.frontend));
-        stream.request_counted = true;
+        stream.account.request_counted = true;
         stream.unread_bytes = bytes;
         self.tell_tables(stream, Tally::Request);
         if cause != Cause::ClientTimeout {

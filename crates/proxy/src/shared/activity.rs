@@ -1,26 +1,18 @@
-//! What the workers do now: the activity of their drivers, their streams, and the rate of sent
-//! bytes.
+//! What the workers do now: the activity of their drivers, and the rates of bytes.
 
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use net::Now;
 use net::activity::Activity;
-use net::{Now, WorkerId};
 
 /// The shortest interval over which the rate of bytes is measured, nanoseconds.
 const RATE_NS: u64 = 1_000_000_000;
 
-/// The number of a worker's streams, in a cache line of its own.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Streams(AtomicU32);
-
 /// See the module.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Activities {
     /// By worker; none until the workers start.
     drivers: OnceLock<Vec<Arc<Activity>>>,
-    streams: Box<[Streams]>,
     rates: Mutex<[ByteRate; 3]>,
 }
 
@@ -72,14 +64,6 @@ impl ByteRate {
 }
 
 impl Activities {
-    pub fn new(workers: usize) -> Activities {
-        Activities {
-            drivers: OnceLock::new(),
-            streams: (0..workers).map(|_| Streams::default()).collect(),
-            rates: Mutex::default(),
-        }
-    }
-
     pub fn set_drivers(&self, drivers: Vec<Arc<Activity>>) {
         // A second call has no effect.
         let _ = self.drivers.set(drivers);
@@ -87,15 +71,6 @@ impl Activities {
 
     pub fn drivers(&self) -> &[Arc<Activity>] {
         self.drivers.get().map_or(&[], Vec::as_slice)
-    }
-
-    #[inline(always)]
-    pub fn set_streams(&self, worker: WorkerId, count: u32) {
-        self.streams[worker.0 as usize].0.store(count, Relaxed);
-    }
-
-    pub fn streams(&self) -> u32 {
-        self.streams.iter().map(|own| own.0.load(Relaxed)).sum()
     }
 
     /// The share of time in which the workers used no processor, per cent; 100 before they start.
@@ -125,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_rate_is_that_since_the_last_reading() {
-        let activities = Activities::new(1);
+        let activities = Activities::default();
         let read = |seconds: f64, total| {
             let ns = |seconds: f64| (seconds * 1e9) as u64;
             let reading = ByteReading {
@@ -142,12 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_of_all_workers() {
-        let activities = Activities::new(2);
-        activities.set_streams(WorkerId(0), 3);
-        activities.set_streams(WorkerId(1), 4);
-        activities.set_streams(WorkerId(0), 2);
-        assert_eq!(activities.streams(), 6);
-        assert_eq!(activities.idle_percent(Now::default()), 100);
+    fn a_process_without_workers_is_idle() {
+        assert_eq!(Activities::default().idle_percent(Now::default()), 100);
     }
 }

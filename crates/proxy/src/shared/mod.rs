@@ -128,7 +128,7 @@ impl Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
         let shared = Shared {
             counts: counts::Counts::new(config, workers),
-            activities: activity::Activities::new(workers),
+            activities: activity::Activities::default(),
             process: process::ProcessFacts::default(),
             tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
@@ -274,18 +274,6 @@ impl Shared {
     /// The share of time in which the workers used no processor, per cent.
     pub(crate) fn idle_percent(&self, now: net::Now) -> u32 {
         self.activities.idle_percent(now)
-    }
-
-    /// Sets the number of streams of `worker`.
-    #[inline(always)]
-    pub(crate) fn set_streams(&self, worker: WorkerId, count: u32) {
-        self.activities.set_streams(worker, count);
-    }
-
-    /// Streams at the end of the workers' last rounds.
-    #[must_use]
-    pub fn streams_now(&self) -> u32 {
-        self.activities.streams()
     }
 
     /// Bytes per second since the last reading of `what`, at least a second before.

@@ -1,5 +1,6 @@
 //! The counters of proxies, listeners, servers and the process: summed over the workers, and reset.
 
+use config::model::{Config, Mode};
 use net::WorkerId;
 
 use super::latency::{LatencyRow, Whose};
@@ -80,6 +81,21 @@ impl Shared {
         let requests = self.counts.total(Pace::Requests(frontend));
         sums.add(FrontCount::Requests, requests);
         sums
+    }
+
+    /// Streams now: the requests whose streams have not ended, and the connections of frontends in
+    /// TCP mode.
+    #[must_use]
+    pub fn streams_now(&self, config: &Config) -> u64 {
+        let proxies = config.proxies.iter().enumerate();
+        let streams = proxies.map(|(place, proxy)| {
+            let id = ProxyId::at(place);
+            match proxy.mode {
+                Mode::Http => self.front_sums_uncorrected(id).open_requests(),
+                Mode::Tcp | Mode::Log => u64::from(self.count(Count::Frontend(id))),
+            }
+        });
+        streams.sum()
     }
 
     /// Whether the statistics know of no open request, stream or connection.

@@ -127,16 +127,16 @@ impl View<'_> {
     /// What the workers have to do.
     fn work(&self, facts: &mut Facts) {
         let shared = self.shared;
-        let streams = shared.streams_now();
+        let streams = shared.streams_now(&self.runtime_config.config);
         let proxies = (0..self.runtime_config.config.proxies.len()).map(ProxyId::at);
         let servers = proxies.clone().flat_map(|proxy| self.servers.of(proxy));
         let connections = servers.map(|(server, _)| shared.count(Count::Connections(server)));
         let connections = shared.clients() + connections.sum::<u32>();
-        facts.set(Fact::Tasks, connections + streams);
+        facts.set(Fact::Tasks, connections + streams as u32);
         let waiting = shared.activities().iter().map(|own| own.waiting());
         facts.set(Fact::RunQueue, waiting.sum::<u32>());
         facts.set(Fact::IdlePct, shared.idle_percent(self.now));
-        facts.set(Fact::CurrStreams, u64::from(streams));
+        facts.set(Fact::CurrStreams, streams);
         let total = proxies.map(|proxy| match self.runtime_config.proxy(proxy).mode {
             Mode::Http => shared.event_total(Pace::Requests(proxy)),
             Mode::Tcp | Mode::Log => shared.event_total(Pace::Sessions(proxy)),

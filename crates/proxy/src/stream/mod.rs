@@ -69,13 +69,9 @@ pub(crate) struct Stream {
     pub coding: Option<config::model::Coding>,
     /// The stream is counted at its backend.
     pub backend_counted: bool,
-    /// Its request is counted.
-    pub request_counted: bool,
     /// Statistics do not count it.
     pub ignored: bool,
-    /// The client, and the server, speak HTTP/2.
-    pub h2_client: bool,
-    pub h2_server: bool,
+    pub account: Account,
     /// It began as TCP, and its `tcp-request content` rules have run.
     pub was_tcp: bool,
     /// Interim responses that were dropped because the client does not read.
@@ -101,6 +97,17 @@ pub(crate) struct Stream {
     pub sniffed: Sniffed,
     /// The names that `do-resolve` rules asked for.
     pub lookups: Vec<Lookup>,
+}
+
+/// What statistics have to know at the end of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    /// Its request is counted.
+    pub request_counted: bool,
+    /// The client speaks HTTP/2.
+    pub h2_client: bool,
+    /// The server does.
+    pub h2_server: bool,
 }
 
 /// The server's end of a stream.
@@ -267,9 +274,7 @@ impl Stream {
             tracing: Tracing::default(),
             coding: None,
             backend_counted: false,
-            request_counted: false,
-            h2_client: false,
-            h2_server: false,
+            account: Account::default(),
             ignored: false,
             was_tcp: false,
             interim_dropped: 0,
@@ -313,9 +318,7 @@ impl Stream {
             tracing,
             coding,
             backend_counted,
-            request_counted,
-            h2_client,
-            h2_server,
+            account,
             ignored,
             was_tcp,
             interim_dropped,
@@ -351,12 +354,10 @@ impl Stream {
         *skips = Skips::default();
         tracing.reset();
         *coding = None;
+        *account = Account::default();
         *interim_dropped = 0;
         for flag in [
             backend_counted,
-            request_counted,
-            h2_client,
-            h2_server,
             ignored,
             was_tcp,
             answered,

@@ -86,11 +86,6 @@ const LINES: &[Line] = &[
         value: |worker, _| worker.rounds(),
     },
     Line {
-        name: "poll_io",
-        total: Total::Sum,
-        value: |worker, _| worker.rounds_with_events(),
-    },
-    Line {
         name: "events",
         total: Total::Sum,
         value: |worker, _| worker.events(),
@@ -208,7 +203,7 @@ fn of_process(asked: &Asked<'_>, now: net::Now, out: &mut String) {
         did.session_rate,
         did.requests,
         shared.clients(),
-        shared.streams_now(),
+        shared.streams_now(&asked.subjects.runtime_config.config),
         shared.panics(),
     );
 }
