@@ -39,6 +39,7 @@
 //! send it as HTTP/1.1. A head of HTTP/1 is sent without its hop-by-hop fields.
 
 mod connection;
+mod counts;
 mod error;
 mod event;
 mod fields;
@@ -49,6 +50,7 @@ mod streams;
 mod write;
 
 pub use connection::Connection;
+pub use counts::Counts;
 pub use error::{Code, Error};
 pub use event::{Event, Scheme, StreamId};
 pub use frame::{FRAME_HEAD_BYTES, PREFACE};

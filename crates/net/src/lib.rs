@@ -4,6 +4,7 @@
 //! randomness. A [`Driver`] does the I/O and calls the engine. The drivers are [`epoll`] and the
 //! simulated driver of the engine's tests.
 
+pub mod activity;
 pub mod addr;
 pub mod boundary;
 pub mod crc;

@@ -19,7 +19,8 @@ use libc::c_int;
 pub use address::UNIX_PATH_BYTES_MAX;
 pub(crate) use address::path_too_long;
 pub use clock::{
-    clock_is_counter, counter, monotonic_ns, now, now_after, process_cpu_ns, thread_cpu_ns,
+    ThreadClock, clock_is_counter, counter, monotonic_ns, now, now_after, process_cpu_ns,
+    thread_cpu_ns,
 };
 pub use datagram::{DatagramBatch, Delivery, send_datagrams, tell_datagram_errors};
 pub use epoll::{Epoll, Event, Events, eventfd, eventfd_reset, eventfd_ring};
@@ -30,7 +31,7 @@ pub use options::{
 };
 pub use socket::{
     Accept, accept, bind, connect, datagram_socket, inherit, is_local, listen, local_addr,
-    set_nonblocking_cloexec, socket_in, socket_of, stream_socket,
+    peer_addr, set_nonblocking_cloexec, socket_in, socket_of, stream_socket,
 };
 pub use transfer::{
     Io, PIECES_MAX, Pieces, discard_input, peek, recv, send, shutdown_write, wait_writable, write,

@@ -48,8 +48,9 @@ pub use runtime_config::{
     certificate_name,
 };
 pub use shared::{
-    Activity, Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, DeleteError,
-    FrontendState, HealthLevel, Killed, Level, NameChange, NameResolver, NameTicket, NoAddress,
-    OpState, RateLimit, Refused, RenameError, Resolved, ServerChange, ServerEvent, ServerEventSink,
-    ServerLoad, ServerRecord, ServerTables, ServerView, ServiceHost, Shared, Snapshot, TlsPlace,
+    Activity, Admin, BackendView, Boot, Cause, CheckOutcome, CheckPlan, CheckView, Checker,
+    DeleteError, FrontendState, HealthLevel, Killed, Level, NameChange, NameResolver, NameTicket,
+    NoAddress, OpState, RateLimit, Refused, RenameError, Resolved, ServerChange, ServerEvent,
+    ServerEventSink, ServerLoad, ServerRecord, ServerTables, ServerView, ServiceHost, Shared,
+    Snapshot, Taint, TlsPlace,
 };

@@ -4,6 +4,8 @@ use config::condition::BuildInfo;
 
 /// The HAProxy version whose configuration language this program implements.
 const COMPATIBLE: &str = "3.5-dev5";
+/// The date of that version.
+pub(crate) const RELEASE_DATE: &str = "2026/08/21";
 /// The regular expression engine (cargo feature `pcre2`).
 const REGEX: &str = if cfg!(feature = "pcre2") {
     "linear time; PCRE2 for look-around and back-references"

@@ -12,12 +12,14 @@
 //! One thread per socket and one per connection, off the data path. Commands read and change the
 //! state that workers share. They never hold a lock while they write to a client.
 
+mod activity;
 mod add_server;
 mod anon;
 mod basic;
 mod collectors;
 mod command;
 mod debug;
+mod descriptors;
 mod dynamic_cookie;
 mod env;
 mod errors;
@@ -55,6 +57,8 @@ pub(crate) use self::command::carry_out;
 use self::command::{Asked, Command, Reply, command, denied};
 pub(crate) use self::command::{Level, Severity, listing};
 pub(crate) use self::dynamic_cookie::DynamicCookies;
+pub(crate) use self::help::{Entry, help_text, unknown_command};
+pub(crate) use self::process::socket_lines;
 pub(crate) use self::request::{Input, Limits, Request, words};
 pub(crate) use self::server::{CliServer, Connection, Control, Listener, listen};
 use crate::collectors::Watched;
@@ -66,11 +70,13 @@ use crate::serve::Inboxes;
 
 /// The tables of all commands.
 const FAMILIES: &[&[Command]] = &[
+    activity::COMMANDS,
     add_server::COMMANDS,
     anon::COMMANDS,
     basic::COMMANDS,
     collectors::COMMANDS,
     debug::COMMANDS,
+    descriptors::COMMANDS,
     dynamic_cookie::COMMANDS,
     env::COMMANDS,
     errors::COMMANDS,

@@ -1,9 +1,10 @@
 //! The listening sockets by frontend, for commands that pause or close one.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use net::Addr;
 use proxy::{FrontendState, Shared};
 use rustix::net::{Shutdown, listen, shutdown};
 
@@ -32,6 +33,16 @@ impl Frontends {
 
     fn sockets(&self) -> MutexGuard<'_, Vec<FrontendSocket>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The addresses of the sockets, each with the index of its frontend.
+    pub fn addresses(&self) -> Vec<(usize, Addr)> {
+        let sockets = self.sockets();
+        let address = |socket: &FrontendSocket| {
+            let addr = net::sys::local_addr(socket.fd.as_raw_fd()).ok()?;
+            Some((socket.frontend, addr))
+        };
+        sockets.iter().filter_map(address).collect()
     }
 
     /// Pauses a frontend: it accepts nothing, and its ports refuse connections.

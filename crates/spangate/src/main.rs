@@ -56,6 +56,7 @@ const EXIT_BAD_CONDITION: u8 = 2;
 
 fn main() -> ExitCode {
     panics::hook();
+    startup::begin();
     let mut arguments = std::env::args_os().skip(1);
     // These commands are programs of their own, so HAProxy's options do not apply.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {

@@ -15,6 +15,7 @@
 
 mod board;
 mod cli;
+mod commands;
 mod start;
 
 use std::io::Write as _;
@@ -70,12 +71,14 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
     }
     process::write_pidfile(args, &loaded.config)?;
     let tune = &loaded.config.global.tune;
+    let binds = cli::binds(&args.master_sockets)?;
     let facts = Arc::new(cli::Facts {
         started_ns: net::sys::monotonic_ns(),
         limits: Limits {
             line_bytes: tune.bufsize_bytes,
             payload_bytes: tune.cli_payload_bytes.max(tune.bufsize_bytes),
         },
+        sockets: crate::cli::socket_lines(&binds),
     });
     let waiting = signals
         .descriptor()
@@ -93,7 +96,6 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
         reloads_again: false,
         detached,
     };
-    let binds = cli::binds(&args.master_sockets)?;
     cli::start(&binds, &master.board, facts)?;
     master.board.lock().descriptors.push(waiting.as_raw_fd());
     master.start(Request::default(), || Ok(loaded))?;

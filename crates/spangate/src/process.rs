@@ -251,6 +251,10 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(detached) = detached {
         detached.ready();
     }
+    workers.shared().set_boot(proxy::Boot {
+        ms: crate::startup::passed_ms(),
+        warnings: crate::startup::warnings(),
+    });
     crate::startup::is_over();
     let mut serving = Serving {
         workers,

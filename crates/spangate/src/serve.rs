@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::model::{Bind, BindAddress, Config, Proxy};
+use net::activity::Activity;
 use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
 use net::listen::ListenOptions;
 use net::logs::Dropped;
@@ -281,8 +282,12 @@ impl Workers {
             shared,
             logs: Logs::new(runtime_config, ended).map_err(plain("start the rings"))?,
         };
-        for (worker, listeners) in listening.by_worker.into_iter().enumerate() {
+        let activities: Vec<Arc<Activity>> = (0..count).map(|_| Arc::default()).collect();
+        workers.shared.set_activities(activities.clone());
+        let of_workers = listening.by_worker.into_iter().zip(activities);
+        for (worker, (listeners, activity)) in of_workers.enumerate() {
             let setup = Setup {
+                activity,
                 listeners,
                 logs: workers.logs.open().map_err(plain("open a log target"))?,
                 dropped: workers.logs.dropped(),

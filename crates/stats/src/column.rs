@@ -239,10 +239,40 @@ columns! {
     ResIn: shared("resbin", (Metric, Counter, Process), ALL, "res_bytes_in_total", "Bytes of responses received from servers");
     ResOut: shared("resbout", (Metric, Counter, Process), ALL, "res_bytes_out_total", "Bytes of responses sent to clients");
     CacheHintHits: shared("cache_hint_hits", (Metric, Counter, Process), FB, "http_cache_hint_hits_total", "Requests whose early hints came from the cache");
+    // The fields of HAProxy's modules; a module that is not built in has none.
+    H2HeadersRcvd: own("h2_headers_rcvd", (Metric, Counter, Process), FB, "h2_headers_rcvd", "HEADERS frames received");
+    H2DataRcvd: own("h2_data_rcvd", (Metric, Counter, Process), FB, "h2_data_rcvd", "DATA frames received");
+    H2SettingsRcvd: own("h2_settings_rcvd", (Metric, Counter, Process), FB, "h2_settings_rcvd", "SETTINGS frames received");
+    H2RstStreamRcvd: own("h2_rst_stream_rcvd", (Metric, Counter, Process), FB, "h2_rst_stream_rcvd", "RST_STREAM frames received");
+    H2GoawayRcvd: own("h2_goaway_rcvd", (Metric, Counter, Process), FB, "h2_goaway_rcvd", "GOAWAY frames received");
+    H2ConnErrors: own("h2_detected_conn_protocol_errors", (Metric, Counter, Process), FB, "h2_detected_conn_protocol_errors", "Errors of HTTP/2 peers that ended the connection");
+    H2StrmErrors: own("h2_detected_strm_protocol_errors", (Metric, Counter, Process), FB, "h2_detected_strm_protocol_errors", "Errors of HTTP/2 peers that ended a stream");
+    H2RstStreamResp: own("h2_rst_stream_resp", (Metric, Counter, Process), FB, "h2_rst_stream_resp", "RST_STREAM frames sent");
+    H2GoawayResp: own("h2_goaway_resp", (Metric, Counter, Process), FB, "h2_goaway_resp", "GOAWAY frames sent");
+    H2OpenConn: own("h2_open_connections", (Metric, Gauge, Process), FB, "h2_open_connections", "HTTP/2 connections now");
+    H2OpenStreams: own("h2_backend_open_streams", (Metric, Gauge, Process), FB, "h2_backend_open_streams", "HTTP/2 streams now");
+    H2TotalConn: own("h2_total_connections", (Metric, Counter, Process), FB, "h2_total_connections", "HTTP/2 connections since the start");
+    H2TotalStreams: own("h2_backend_total_streams", (Metric, Counter, Process), FB, "h2_backend_total_streams", "HTTP/2 streams since the start");
+    SslSess: own("ssl_sess", (Metric, Counter, Process), ALL, "ssl_sess", "Completed TLS handshakes");
+    SslReusedSess: own("ssl_reused_sess", (Metric, Counter, Process), ALL, "ssl_reused_sess", "TLS handshakes that resumed a session");
+    SslFailed: own("ssl_failed_handshake", (Metric, Counter, Process), ALL, "ssl_failed_handshake", "Failed TLS handshakes");
+    SslOcspStaple: own("ssl_ocsp_staple", (Metric, Counter, Process), NONE, "", "TLS handshakes with a stapled status");
+    SslFailedOcsp: own("ssl_failed_ocsp_staple", (Metric, Counter, Process), NONE, "", "TLS handshakes whose status had expired");
+    H1OpenConn: own("h1_open_connections", (Metric, Gauge, Process), FB, "h1_open_connections", "HTTP/1 connections now");
+    H1OpenStreams: own("h1_open_streams", (Metric, Gauge, Process), FB, "h1_open_streams", "HTTP/1 messages in progress now");
+    H1TotalConn: own("h1_total_connections", (Metric, Counter, Process), FB, "h1_total_connections", "HTTP/1 connections since the start");
+    H1TotalStreams: own("h1_total_streams", (Metric, Counter, Process), FB, "h1_total_streams", "HTTP/1 requests since the start");
+    H1BytesIn: own("h1_bytes_in", (Metric, Counter, Process), FB, "h1_bytes_in", "Bytes received over HTTP/1");
+    H1BytesOut: own("h1_bytes_out", (Metric, Counter, Process), FB, "h1_bytes_out", "Bytes sent over HTTP/1");
+    H1SplicedIn: own("h1_spliced_bytes_in", (Metric, Counter, Process), FB, "h1_spliced_bytes_in", "Bytes received over HTTP/1 that the kernel moved through pipes; none are used");
+    H1SplicedOut: own("h1_spliced_bytes_out", (Metric, Counter, Process), FB, "h1_spliced_bytes_out", "Bytes sent over HTTP/1 that the kernel moved through pipes; none are used");
     // Fields beyond HAProxy's, whose list ends here.
     RetrRefused: own("retr_refused", (Metric, Counter, Process), BS, "retries_refused_total", "Retries that the budget of the backend refused (retry-budget)");
     Ejections: own("ejections", (Metric, Counter, Process), S, "ejections_total", "How often traffic took the server out (outlier-ejection)");
 }
+
+/// The last field of the proxies themselves. Those of modules follow.
+pub const LAST_OF_PROXIES: Column = Column::CacheHintHits;
 
 /// The number of fields.
 pub const COUNT: usize = FIELDS.len();
@@ -252,6 +282,14 @@ impl Column {
     #[must_use]
     pub const fn field(self) -> &'static Field {
         &FIELDS[self as usize]
+    }
+
+    /// The module of HAProxy that has the field; none for fields of the proxies themselves.
+    #[must_use]
+    pub fn module(self) -> Option<&'static str> {
+        let is_of_module = self > LAST_OF_PROXIES && self < Column::RetrRefused;
+        let (module, _) = self.field().name.split_once('_')?;
+        is_of_module.then_some(module)
     }
 
     /// Its properties in a row of this kind. Three fields have other properties for backends or
@@ -279,17 +317,22 @@ mod tests {
 
     #[test]
     fn fields_stand_at_their_places() {
-        assert_eq!(COUNT, 121);
+        assert_eq!(COUNT, 147);
         assert_eq!(Column::ALL.len(), COUNT);
         let places = [
             (Column::Stot, 7),
             (Column::Status, 17),
             (Column::Lastsess, 55),
             (Column::CacheHintHits, 118),
+            (Column::H2HeadersRcvd, 119),
         ];
         for (column, place) in places {
             assert_eq!(column as usize, place);
         }
+        assert_eq!(Column::H2HeadersRcvd.module(), Some("h2"));
+        assert_eq!(Column::H1SplicedOut.module(), Some("h1"));
+        assert_eq!(Column::CacheHintHits.module(), None);
+        assert_eq!(Column::RetrRefused.module(), None);
         assert_eq!(Column::named("req_tot"), Some(Column::ReqTot));
         assert_eq!(Column::named("nothing"), None);
     }

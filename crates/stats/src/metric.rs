@@ -160,11 +160,18 @@ const fn prefix(kind: Kind) -> &'static str {
     }
 }
 
-/// The metrics of a kind of rows, in the order of the tables.
+/// The metrics of the fields of HAProxy's modules, in the order of the table. HAProxy's exporter
+/// has them on request.
+pub fn module_metrics(kind: Kind) -> impl Iterator<Item = Metric> {
+    columns(kind).filter(|metric| metric.module().is_some())
+}
+
+/// The metrics of a kind of rows, in the order of the tables, without those of modules.
 pub fn metrics(kind: Kind) -> impl Iterator<Item = Metric> {
     let has_times = kind != Kind::Listener;
     let parts = PART_FIELDS.iter().enumerate().filter(move |_| has_times);
-    columns(kind).chain(parts.map(move |(place, part)| Metric {
+    let columns = columns(kind).filter(|metric| metric.module().is_none());
+    columns.chain(parts.map(move |(place, part)| Metric {
         name: format!("{}{}", prefix(kind), part.metric),
         kind,
         source: Source::Latency(place),
@@ -226,6 +233,14 @@ impl Metric {
             }
             Source::Columns(_) => "Responses by class of their status",
             Source::Latency(part) => PART_FIELDS[*part].about,
+        }
+    }
+
+    /// The module of HAProxy that has the metric.
+    fn module(&self) -> Option<&'static str> {
+        match &self.source {
+            Source::Columns(columns) => Column::ALL[columns.start].module(),
+            Source::Latency(_) => None,
         }
     }
 
@@ -317,7 +332,8 @@ impl Metric {
                 } else {
                     value
                 };
-                each(Point::Number(None, shown));
+                let module = self.module().map(|module| ("mod", module));
+                each(Point::Number(module, shown));
             }
         }
     }

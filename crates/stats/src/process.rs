@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use crate::json;
 use crate::metric::Form;
 use crate::row::Value;
-use crate::tags::Nature::{Counter, Duration, Gauge, Limit, Max, Output, Rate};
+use crate::tags::Nature::{Average, Counter, Duration, Gauge, Limit, Max, Output, Rate};
 use crate::tags::Origin::{Config, Key, Metric, Product, Status};
 use crate::tags::Scope::{Process, Service};
 use crate::tags::Tags;
@@ -74,6 +74,7 @@ const RATE: Tags = (Metric, Rate, Process);
 facts! {
     Name: fact(0, "Name", PRODUCT, "", "Name of the product");
     Version: fact(1, "Version", PRODUCT, "", "Version of the configuration language");
+    ReleaseDate: fact(2, "Release_date", PRODUCT, "", "Date of this version");
     Nbthread: fact(3, "Nbthread", SETTING, "nbthread", "Worker threads");
     Nbproc: fact(4, "Nbproc", SETTING, "nbproc", "Worker processes, always 1");
     ProcessNum: fact(5, "Process_num", (Key, Gauge, Process), "relative_process_id", "Number of this worker process, always 1");
@@ -81,7 +82,11 @@ facts! {
     Uptime: fact(7, "Uptime", TIME, "", "Time since the start, in words");
     UptimeSec: fact(8, "Uptime_sec", TIME, "uptime_seconds", "Seconds since the start");
     MemmaxMb: fact(9, "Memmax_MB", LIMIT, "", "Most memory of the process in MiB (-m), 0 for any amount");
+    PoolAllocMb: fact(10, "PoolAlloc_MB", GAUGE, "", "Memory in pools in MiB; there are none, memory comes from the system");
+    PoolUsedMb: fact(11, "PoolUsed_MB", GAUGE, "", "Memory of pools that is in use in MiB; there are none");
+    PoolFailed: fact(12, "PoolFailed", TOTAL, "pool_failures_total", "Failed allocations from pools; there are none");
     UlimitN: fact(13, "Ulimit-n", LIMIT, "max_fds", "Most descriptors at once");
+    Maxsock: fact(14, "Maxsock", LIMIT, "max_sockets", "Most sockets at once");
     Maxconn: fact(15, "Maxconn", LIMIT, "max_connections", "Most client connections at once");
     HardMaxconn: fact(16, "Hard_maxconn", LIMIT, "hard_max_connections", "Most client connections at once, as started");
     CurrConns: fact(17, "CurrConns", GAUGE, "current_connections", "Client connections now");
@@ -102,9 +107,9 @@ facts! {
     SslRate: fact(32, "SslRate", RATE, "current_ssl_rate", "TLS connections of clients of the last second");
     SslRateLimit: fact(33, "SslRateLimit", LIMIT, "limit_ssl_rate", "Most TLS connections of clients a second, 0 for any number");
     MaxSslRate: fact(34, "MaxSslRate", PEAK, "max_ssl_rate", "Most TLS connections of clients within a second");
-    SslFrontendKeyRate: fact(35, "SslFrontendKeyRate", RATE, "current_frontend_ssl_key_rate", "Full TLS handshakes with clients of the last second");
+    SslFrontendKeyRate: fact(35, "SslFrontendKeyRate", GAUGE, "current_frontend_ssl_key_rate", "Full TLS handshakes with clients of the last second");
     SslFrontendMaxKeyRate: fact(36, "SslFrontendMaxKeyRate", PEAK, "max_frontend_ssl_key_rate", "Most full TLS handshakes with clients within a second");
-    SslFrontendSessionReusePct: fact(37, "SslFrontendSessionReuse_pct", RATE, "frontend_ssl_reuse", "Share of TLS connections of clients that resumed a session, in per cent of the last second");
+    SslFrontendSessionReusePct: fact(37, "SslFrontendSessionReuse_pct", GAUGE, "frontend_ssl_reuse", "Share of TLS connections of clients that resumed a session, in per cent of the last second");
     SslBackendKeyRate: fact(38, "SslBackendKeyRate", RATE, "current_backend_ssl_key_rate", "Full TLS handshakes with servers of the last second");
     SslBackendMaxKeyRate: fact(39, "SslBackendMaxKeyRate", PEAK, "max_backend_ssl_key_rate", "Most full TLS handshakes with servers within a second");
     SslCacheLookups: fact(40, "SslCacheLookups", TOTAL, "ssl_cache_lookups_total", "Sessions that clients asked to resume without a ticket");
@@ -112,6 +117,9 @@ facts! {
     CompressBpsIn: fact(42, "CompressBpsIn", RATE, "http_comp_bytes_in_total", "Bytes given to compression in the last second");
     CompressBpsOut: fact(43, "CompressBpsOut", RATE, "http_comp_bytes_out_total", "Bytes that compression gave in the last second");
     CompressBpsRateLim: fact(44, "CompressBpsRateLim", LIMIT, "limit_http_comp", "Most bytes that compression gives a second, 0 for any number");
+    Tasks: fact(47, "Tasks", GAUGE, "current_tasks", "Connections and streams that the workers have");
+    RunQueue: fact(48, "Run_queue", GAUGE, "current_run_queue", "Events that the workers process in their current rounds");
+    IdlePct: fact(49, "Idle_pct", (Metric, Average, Process), "idle_time_percent", "Share of time in which the workers used no processor, in per cent of the last second");
     Node: fact(50, "node", LABEL, "node", "Name of the node");
     Description: fact(51, "description", LABEL, "description", "What the process is for");
     Stopping: fact(52, "Stopping", GAUGE, "stopping", "Whether the process ends once its connections have");
@@ -123,11 +131,27 @@ facts! {
     DroppedLogs: fact(58, "DroppedLogs", GAUGE, "dropped_logs_total", "Log messages that were lost");
     BusyPolling: fact(59, "BusyPolling", GAUGE, "busy_polling_enabled", "Whether workers ask for events without a pause");
     FailedResolutions: fact(60, "FailedResolutions", GAUGE, "failed_resolutions", "Names that resolvers did not find");
-    TotalBytesOut: fact(61, "TotalBytesOut", TOTAL, "bytes_out_total", "Bytes that clients were sent");
+    TotalBytesOut: fact(61, "TotalBytesOut", GAUGE, "bytes_out_total", "Bytes that clients were sent");
+    TotalSplicedBytesOut: fact(62, "TotalSplicedBytesOut", GAUGE, "spliced_bytes_out_total", "Those of them that the kernel moved through pipes; none are used");
+    BytesOutRate: fact(63, "BytesOutRate", RATE, "bytes_out_rate", "Bytes a second that clients were sent since the last reading, at least a second before");
+    DebugCommandsIssued: fact(64, "DebugCommandsIssued", GAUGE, "", "Commands 'debug dev' that were used");
     CumRecvLogs: fact(65, "CumRecvLogs", TOTAL, "recv_logs_total", "Log messages that were received");
     BuildInfo: fact(66, "Build info", PRODUCT, "build_info", "Version of this program");
     MemmaxBytes: fact(67, "Memmax_bytes", LIMIT, "max_memory_bytes", "Most memory of the process in bytes (-m), 0 for any amount");
+    PoolAllocBytes: fact(68, "PoolAlloc_bytes", GAUGE, "pool_allocated_bytes", "Memory in pools in bytes; there are none, memory comes from the system");
+    PoolUsedBytes: fact(69, "PoolUsed_bytes", GAUGE, "pool_used_bytes", "Memory of pools that is in use in bytes; there are none");
     StartTimeSec: fact(70, "Start_time_sec", TIME, "start_time_seconds", "When the process started, in seconds since the epoch");
+    Tainted: fact(71, "Tainted", (Status, Gauge, Process), "", "Bits of what may cause unexpected behaviour: 0x4 for commands of the expert mode, 0x8 for those of the experimental mode, 0x20 for internal errors");
+    TotalWarnings: fact(72, "TotalWarnings", TOTAL, "total_warnings", "Warnings of the start");
+    MaxconnReached: fact(73, "MaxconnReached", TOTAL, "", "Client connections that took the last place of Maxconn");
+    BootTimeMs: fact(74, "BootTime_ms", TIME, "", "Milliseconds from the start until the process served");
+    NicedTasks: fact(75, "Niced_tasks", GAUGE, "", "Tasks with a priority; there are none");
+    CurrStreams: fact(76, "CurrStreams", GAUGE, "", "Streams now");
+    CumStreams: fact(77, "CumStreams", GAUGE, "", "Streams since the start");
+    BlockedTrafficWarnings: fact(78, "BlockedTrafficWarnings", GAUGE, "", "Warnings of blocked workers; nothing warns of them");
+    PatternsAdded: fact(79, "PatternsAdded", GAUGE, "patterns_added_total", "Entries of maps and ACLs that were added since the start");
+    PatternsFreed: fact(80, "PatternsFreed", GAUGE, "patterns_freed_total", "Entries of maps and ACLs that were removed since the start");
+    NbThreadGroups: fact(81, "NbThreadGroups", SETTING, "nb_thread_groups", "Groups of worker threads, always 1");
     Panics: fact(1000, "Panics", TOTAL, "internal_errors_total", "Internal errors, each of which ended what it happened on");
 }
 
@@ -294,7 +318,7 @@ mod tests {
         );
         assert_eq!(
             facts.whole().lines(true, false),
-            "21.CurrSslConns.1:MGPV:u32:3\n37.SslFrontendSessionReuse_pct.1:MRPV:u32:95\n"
+            "21.CurrSslConns.1:MGPV:u32:3\n37.SslFrontendSessionReuse_pct.1:MGPV:u32:95\n"
         );
     }
 }

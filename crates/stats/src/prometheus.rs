@@ -37,12 +37,15 @@ impl Format {
     }
 
     fn lines(self, name: &str, about: &str, form: Form, out: &mut String) {
+        let has_suffix = name.ends_with("_total");
         // OpenMetrics names the family; a counter's sample has the suffix.
         let name = match (self, form) {
             (Format::OpenMetrics, Form::Counter) => name.trim_end_matches("_total"),
             _ => name,
         };
         let kind = match form {
+            // A counter of OpenMetrics ends with the suffix, which HAProxy's names lack.
+            Form::Counter if self == Format::OpenMetrics && !has_suffix => "unknown",
             Form::Counter => "counter",
             Form::Gauge => "gauge",
             Form::Histogram => "histogram",

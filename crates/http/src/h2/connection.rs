@@ -9,7 +9,7 @@ mod send;
 use super::frame::{self, FRAME_BYTES_DEFAULT, PREFACE, WINDOW_DEFAULT, setting};
 use super::hpack::{Decoder, Encoder};
 use super::streams::{ResetStreams, Streams};
-use super::{Code, Error, Limits, StreamId};
+use super::{Code, Counts, Error, Limits, StreamId};
 use read::Reading;
 
 /// An HTTP/2 connection; see [`crate::h2`].
@@ -39,6 +39,7 @@ pub struct Connection {
     has_ack: bool,
     goaway: Goaway,
     load: Load,
+    pub(super) counts: Counts,
 }
 
 /// Which end of the connection we are.
@@ -157,6 +158,7 @@ impl Connection {
             has_ack: false,
             goaway: Goaway::default(),
             load: Load::default(),
+            counts: Counts::default(),
             limits,
         }
     }
@@ -285,6 +287,7 @@ impl Connection {
     /// connection is idle, [`Connection::goaway`] is the second step.
     pub fn shutdown(&mut self, out: &mut Vec<u8>) {
         if !std::mem::replace(&mut self.goaway.announced, true) {
+            self.counts.sent_goaways += 1;
             frame::goaway(StreamId::MAX, Code::NO_ERROR, out);
         }
     }
@@ -295,6 +298,7 @@ impl Connection {
         self.goaway.announced = true;
         if self.goaway.sent.is_none() && !self.has_failed() {
             self.goaway.sent = Some(last);
+            self.counts.sent_goaways += 1;
             frame::goaway(last, code, out);
         }
     }
@@ -313,6 +317,8 @@ impl Connection {
     /// Ends the connection because of an error of the peer.
     fn fail(&mut self, error: Error, out: &mut Vec<u8>) -> Error {
         if !self.has_failed() {
+            self.counts.connection_errors += 1;
+            self.counts.sent_goaways += 1;
             frame::goaway(self.last_of_peer(), error.code, out);
             self.reading = Reading::Failed(error);
         }

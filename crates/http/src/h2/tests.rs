@@ -8,6 +8,7 @@ use crate::h1::{write_request, write_response};
 
 mod attacks;
 mod bodies;
+mod counts;
 mod flow;
 mod frames;
 mod messages;

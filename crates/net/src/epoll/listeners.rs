@@ -157,7 +157,10 @@ impl EpollDriver {
             return Came::Nothing;
         };
         let (fd, peer) = match sys::accept(listener.as_raw_fd()) {
-            Accept::Conn(fd, peer) => (fd, peer),
+            Accept::Conn(fd, peer) => {
+                self.activity.accepted_one();
+                (fd, peer)
+            }
             Accept::WouldBlock => {
                 engine.retract(self, id);
                 return Came::Nothing;

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use crate::Addr;
+use crate::activity::Activity;
 use crate::boundary::{
     Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Parcel, Sent,
     SockId, WorkerId,
@@ -64,6 +65,8 @@ pub struct Setup {
     pub logs: Vec<LogSink>,
     /// Counter of dropped log messages.
     pub dropped: Arc<Dropped>,
+    /// Receives what this worker does.
+    pub activity: Arc<Activity>,
     /// By worker: the eventfd that wakes it.
     pub wakes: Vec<Arc<OwnedFd>>,
     /// The index of this worker in `wakes`.
@@ -108,6 +111,7 @@ pub struct EpollDriver {
     listeners: listeners::Listeners,
     logs: Vec<LogSink>,
     dropped: Arc<Dropped>,
+    activity: Arc<Activity>,
     wakes: Vec<Arc<OwnedFd>>,
     worker: WorkerId,
     read_bytes: usize,
@@ -196,6 +200,7 @@ impl EpollDriver {
             listeners,
             logs: setup.logs,
             dropped: setup.dropped,
+            activity: setup.activity,
             wakes: setup.wakes,
             worker: setup.worker,
             // A body of one buffer and the head before it arrive in one read.
@@ -231,12 +236,14 @@ impl EpollDriver {
     ) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut buffer = vec![0; RECEIVE_BUFFER_BYTES.max(self.read_bytes)];
+        self.activity.begin(self.now);
         while !engine.is_finished(self.listeners.are_closing()) {
             let deadline_ms = engine.next_deadline_ms();
             let timeout_ms = self.wait_ms(engine, deadline_ms);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
             let now = self.stopwatch.start();
             self.set_now(now);
+            self.activity.begin_round(count, now);
             self.listeners.end_rest(&self.epoll, self.now_ms);
             for index in 0..count {
                 let event = events.get(index);
@@ -274,6 +281,7 @@ impl EpollDriver {
             for log in &mut self.logs {
                 log.flush(&self.dropped);
             }
+            self.activity.end_round();
         }
         Ok(())
     }

@@ -388,6 +388,7 @@ mod tests {
             listeners: Vec::new(),
             logs: Vec::new(),
             dropped: Arc::default(),
+            activity: Arc::default(),
             wakes: vec![Arc::new(sys::eventfd().expect("an eventfd"))],
             worker: WorkerId(0),
             accepts_a_turn_max: 1,

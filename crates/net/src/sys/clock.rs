@@ -1,6 +1,7 @@
 //! Clocks.
 
 use std::mem::zeroed;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 /// The current time of both clocks. Only drivers call this.
 #[must_use]
@@ -48,7 +49,40 @@ pub fn process_cpu_ns() -> u64 {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// A clock's nanoseconds.
+/// The clock of a thread's processor time, which other threads may read.
+#[derive(Debug)]
+pub struct ThreadClock(AtomicI32);
+
+/// The clock of no thread.
+const NO_CLOCK: libc::clockid_t = libc::clockid_t::MAX;
+
+impl Default for ThreadClock {
+    fn default() -> Self {
+        ThreadClock(AtomicI32::new(NO_CLOCK))
+    }
+}
+
+impl ThreadClock {
+    /// The calling thread becomes the clock's thread.
+    pub fn bind(&self) {
+        let mut id = NO_CLOCK;
+        // SAFETY: the thread is the calling one, and the pointer describes `id`.
+        let code = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &mut id) };
+        self.0.store(if code == 0 { id } else { NO_CLOCK }, Relaxed);
+    }
+
+    /// Nanoseconds of processor time that the thread has used; none before [`ThreadClock::bind`],
+    /// and after the thread's end.
+    #[must_use]
+    pub fn cpu_ns(&self) -> Option<u64> {
+        match self.0.load(Relaxed) {
+            NO_CLOCK => None,
+            id => Some(clock(id)).filter(|ns| *ns > 0),
+        }
+    }
+}
+
+/// A clock's nanoseconds; 0 if there is no such clock.
 fn clock(id: libc::clockid_t) -> u64 {
     // SAFETY: an all-zero timespec is valid and the pointer describes it.
     let time = unsafe {

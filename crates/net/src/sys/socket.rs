@@ -148,6 +148,17 @@ pub fn local_addr(fd: RawFd) -> io::Result<Addr> {
     Ok(raw.to_addr())
 }
 
+/// The address of a socket's peer.
+///
+/// # Errors
+/// `errno` of `getpeername`; `ENOTCONN` without a peer.
+pub fn peer_addr(fd: RawFd) -> io::Result<Addr> {
+    let mut raw = RawAddr::empty();
+    // SAFETY: address pointer and length describe `raw`.
+    check(unsafe { libc::getpeername(fd, raw.as_mut_ptr(), &mut raw.len) })?;
+    Ok(raw.to_addr())
+}
+
 /// Whether an address belongs to this machine: a datagram socket can be bound only to such an
 /// address, and can connect to itself there (a multicast group can be bound but not connected).
 /// None if the system does not say.

@@ -314,6 +314,7 @@ fn driver(listener: TcpListener) -> (EpollDriver, Arc<OwnedFd>) {
         worker: WorkerId(0),
         logs: Vec::new(),
         dropped: Arc::default(),
+        activity: Arc::default(),
         accepts_a_turn_max: 1,
         buffer_bytes: BUFFER_BYTES,
         buffers: SocketBuffers::default(),

@@ -217,6 +217,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Counts a connection of a listener.
     fn count_connection(&self, bind: BindId) {
+        self.cx.core.ambient.shared.note_maxconn();
         self.cx.mark(Pace::ProcessConnections);
         self.cx.mark(Pace::Connections(bind.frontend));
         self.cx.accounts().tell_bind(bind, FrontCount::Connections);

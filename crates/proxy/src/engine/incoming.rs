@@ -507,6 +507,7 @@ impl<D: Driver> Turn<'_, D> {
         if bytes == 0 {
             return;
         }
+        self.cx.tell_h2(link);
         let is_client = self.cx.core.links.is_client(link);
         if let Some(id) = self.cx.core.links.stream(link)
             && let Some(stream) = self.streams.get_mut(id)
@@ -606,7 +607,8 @@ impl<D: Driver> Turn<'_, D> {
         let core = &mut *self.cx.core;
         let entry = core.links.get(exchange)?;
         let waiting = entry.stream();
-        if matches!(entry.role, Role::Stream(_)) {
+        let is_h2 = matches!(entry.role, Role::Stream(_));
+        if is_h2 {
             self.note_shared_request(link);
         }
         let id = match waiting {
@@ -616,6 +618,7 @@ impl<D: Driver> Turn<'_, D> {
         let waits_for_body = behind > 0 && self.cx.runtime_config.config.needs.request_body;
         let mut is_due = false;
         self.with_stream(id, |cx, stream| {
+            stream.account.h2_client = is_h2;
             std::mem::swap(&mut stream.request, &mut cx.core.head);
             cx.request_read(stream, parsed, behind);
             is_due = waits_for_body && !stream.up.came && !matches!(stream.phase, Phase::Done);
@@ -636,6 +639,10 @@ impl<D: Driver> Turn<'_, D> {
         client.idle_since = now;
         let bind = client.bind;
         self.cx.accounts().tell_bind(bind, FrontCount::RequestsH2);
+        let ambient = &self.cx.core.ambient;
+        let row = ambient.shared.front_row(ambient.worker, bind.frontend);
+        row.add(FrontCount::H2OpenStreams, 1);
+        self.cx.tell_h2(link);
     }
 
     /// A part of a request's head has come: the request's timeout starts with its first byte.

@@ -12,6 +12,7 @@ use super::incoming::Fed;
 use crate::ids::ConnId;
 use crate::link::{Hold, Link, Opened, Role, Secure, Stage};
 use crate::phases::ConnWait;
+use crate::phases::account::TlsEnd;
 use crate::shared::Pace;
 
 impl<D: Driver> Turn<'_, D> {
@@ -129,7 +130,10 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(agreed) = secure.and_then(|secure| secure.session.facts()) {
             let mut facts = tls_facts(agreed);
             let is_client = self.cx.core.links.client(link).is_some();
-            if !facts.resumed {
+            self.cx.accounts().tell_tls(link, TlsEnd::Done);
+            if facts.resumed {
+                self.cx.accounts().tell_tls(link, TlsEnd::Resumed);
+            } else {
                 self.cx.mark(if is_client {
                     Pace::TlsClientKeys
                 } else {
@@ -162,6 +166,17 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A TLS session has failed; the peer was sent an alert.
     fn handshake_failed(&mut self, link: ConnId, failure: &Failure) {
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        let is_handshake = match &entry.role {
+            Role::Client(client) => client.stage == Stage::Handshake,
+            Role::Server(server) => server.connecting,
+            Role::Stream(_) => false,
+        };
+        if is_handshake {
+            self.cx.accounts().tell_tls(link, TlsEnd::Failed);
+        }
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return;
         };
@@ -207,6 +222,7 @@ impl<D: Driver> Turn<'_, D> {
             && client.session.tls.is_none()
         {
             client.session.tls = Some(Arc::new(failed_facts(Some(&secure.session), None)));
+            self.cx.accounts().tell_tls(link, TlsEnd::Failed);
         }
     }
 

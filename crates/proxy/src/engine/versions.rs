@@ -48,6 +48,9 @@ impl<D: Driver> Turn<'_, D> {
         };
         let idle_ping = self.cx.runtime_config.bind(bind).idle_ping;
         self.cx.accounts().tell_bind(bind, FrontCount::SessionsH2);
+        let ambient = &self.cx.core.ambient;
+        let row = ambient.shared.front_row(ambient.worker, bind.frontend);
+        row.begin_h2();
         let links = &mut self.cx.core.links;
         links.client_speaks_h2(self.cx.io, link, idle_ping);
         if self.cx.is_stopping() {
@@ -107,6 +110,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         server.connecting = false;
         let is_shared = !server.private && !server.is_ending;
+        let backend = server.server.backend;
         let idle_ping = self.cx.servers.at(server.server).idle_ping;
         let begun = core
             .links
@@ -117,7 +121,12 @@ impl<D: Driver> Turn<'_, D> {
         if is_shared {
             core.backends.share(&mut core.links, link);
         }
-        self.with_stream(stream, |_, stream| stream.server.set_link(exchange));
+        let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
+        shared.back_row(worker, backend).begin_h2();
+        self.with_stream(stream, |_, stream| {
+            stream.server.set_link(exchange);
+            stream.account.h2_server = true;
+        });
         self.cx.core.links.send_whole(self.cx.io, link, &greeting);
         self.with_stream(stream, |cx, stream| {
             if stream.wants_tunnel && stream.request.method() != Method::Connect {

@@ -60,6 +60,17 @@ pub(crate) struct Detached {
     secure: Option<Box<Secure>>,
 }
 
+impl Link {
+    /// What a connection of HTTP/2 that ends has counted since it was last asked; none of another
+    /// one.
+    pub fn tell_end(&mut self) -> Option<h2::Told> {
+        match &mut self.mux {
+            Mux::Connection(connection) => Some(connection.tell_end()),
+            Mux::Raw | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => None,
+        }
+    }
+}
+
 impl Links {
     // ---- names
 
@@ -277,6 +288,12 @@ impl Links {
             Mux::Connection(connection) => connection.children.is_empty(),
             _ => false,
         })
+    }
+
+    /// What a connection of HTTP/2 has counted since the last call; none of another one.
+    pub fn tell(&mut self, conn: ConnId) -> Option<h2::Told> {
+        self.connection_mut(conn)
+            .map(|connection| connection.tell())
     }
 
     /// Changes when a connection without exchanges ends by itself.

@@ -9,7 +9,7 @@ use telemetry::TraceId;
 
 use super::{Cause, Cx};
 use crate::evaluation::Ambient;
-use crate::ids::{BindId, ServerId};
+use crate::ids::{BindId, ConnId, ServerId};
 use crate::link::Links;
 use crate::rules::{End, RuleSet};
 use crate::runtime_config::RuntimeConfig;
@@ -22,6 +22,15 @@ use crate::stream::{Phase, Stream};
 struct Told {
     front: Option<FrontCount>,
     back: Option<BackCount>,
+}
+
+/// The end of a TLS handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TlsEnd {
+    Done,
+    /// It resumed a session; also counted as [`TlsEnd::Done`].
+    Resumed,
+    Failed,
 }
 
 const fn both(front: FrontCount, back: BackCount) -> Told {
@@ -97,6 +106,23 @@ impl<D: Driver> Cx<'_, D> {
             now: self.now(),
         }
     }
+
+    /// Counts what a connection of HTTP/2 has counted since the last time.
+    pub fn tell_h2(&mut self, link: ConnId) {
+        let core = &mut *self.core;
+        let Some(told) = core.links.tell(link) else {
+            return;
+        };
+        let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
+        if let Some(client) = core.links.client(link) {
+            // The streams of clients are counted one by one.
+            let row = shared.front_row(worker, client.frontend());
+            row.add_h2(&told.counts, 0);
+        } else if let Some(server) = core.links.server(link) {
+            let row = shared.back_row(worker, server.server.backend);
+            row.add_h2(&told.counts, told.opened);
+        }
+    }
 }
 
 impl Accounts<'_> {
@@ -110,8 +136,15 @@ impl Accounts<'_> {
         let class = (txn.is_http && txn.status != 0).then(|| Class::of(txn.status));
         let frontend = shared.front_row(worker, stream.frontend);
         frontend.add_bytes(bytes);
-        if let Some(class) = class {
-            frontend.add_response(class);
+        match class {
+            Some(class) => frontend.add_response(class),
+            None => frontend.add(
+                FrontCount::Unanswered,
+                u64::from(stream.account.request_counted),
+            ),
+        }
+        if stream.account.h2_client || stream.account.h2_server {
+            self.account_h2(stream, bytes);
         }
         if self.runtime_config.socket_stats {
             self.at_listener(stream, |row| row.add_bytes(bytes));
@@ -155,6 +188,60 @@ impl Accounts<'_> {
         row.counts.add_response(Class::of(status));
     }
 
+    /// Counts the bytes of a stream whose client or server speaks HTTP/2, in the order of a row's
+    /// cells.
+    #[inline(never)]
+    fn tell_h2_bytes(self, stream: &Stream, bytes: [u64; 4]) {
+        let ambient = self.ambient;
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        let [from_client, to_server, from_server, to_client] = bytes;
+        if stream.account.h2_client {
+            let row = shared.front_row(worker, stream.frontend);
+            row.add(FrontCount::H2BytesIn, from_client);
+            row.add(FrontCount::H2BytesOut, to_client);
+        }
+        if stream.account.h2_server && stream.backend_counted {
+            let row = shared.back_row(worker, stream.backend);
+            row.add(BackCount::H2BytesIn, from_server);
+            row.add(BackCount::H2BytesOut, to_server);
+        }
+    }
+
+    /// Counts the end of such a stream.
+    #[inline(never)]
+    fn account_h2(self, stream: &Stream, bytes: [u64; 4]) {
+        self.tell_h2_bytes(stream, bytes);
+        if stream.account.h2_client {
+            let ambient = self.ambient;
+            let row = ambient.shared.front_row(ambient.worker, stream.frontend);
+            row.take(FrontCount::H2OpenStreams);
+        }
+    }
+
+    /// Counts the end of a TLS handshake with a client or a server.
+    pub fn tell_tls(self, link: ConnId, end: TlsEnd) {
+        if let Some(client) = self.links.client(link) {
+            self.tell_bind(
+                client.bind,
+                match end {
+                    TlsEnd::Done => FrontCount::TlsSessions,
+                    TlsEnd::Resumed => FrontCount::TlsResumed,
+                    TlsEnd::Failed => FrontCount::TlsFailed,
+                },
+            );
+        } else if let Some(server) = self.links.server(link) {
+            let what = match end {
+                TlsEnd::Done => BackCount::TlsSessions,
+                TlsEnd::Resumed => BackCount::TlsResumed,
+                TlsEnd::Failed => BackCount::TlsFailed,
+            };
+            let ambient = self.ambient;
+            let (shared, worker, id) = (&ambient.shared, ambient.worker, server.server);
+            shared.back_row(worker, id.backend).add(what, 1);
+            shared.server_row(worker, id).counts.add(what, 1);
+        }
+    }
+
     /// `option contstats`: counts the bytes of a stream that have flowed since it was last counted.
     #[inline(always)]
     pub fn count_flow(self, stream: &mut Stream) {
@@ -180,6 +267,9 @@ impl Accounts<'_> {
             self.at_listener(stream, |row| row.add_bytes(flowed));
         }
         shared.back_row(worker, stream.backend).add_bytes(flowed);
+        if stream.account.h2_client || stream.account.h2_server {
+            self.tell_h2_bytes(stream, flowed);
+        }
         if let Some(server) = stream.txn.server {
             let server = ServerId::at(stream.backend, server as usize);
             shared.server_row(worker, server).counts.add_bytes(flowed);

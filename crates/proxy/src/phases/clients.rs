@@ -190,12 +190,19 @@ impl<D: Driver> Cx<'_, D> {
     /// A client's connection is closed: forgets it.
     pub fn forget_client(&mut self, link: ConnId) {
         let core = &mut *self.core;
-        let Some(entry) = core.links.remove(link, &mut core.timers) else {
+        let Some(mut entry) = core.links.remove(link, &mut core.timers) else {
             return;
         };
+        let told = entry.tell_end();
         let Role::Client(mut client) = entry.role else {
             return;
         };
+        if let Some(told) = told {
+            let ambient = &core.ambient;
+            let row = ambient.shared.front_row(ambient.worker, client.frontend());
+            row.add_h2(&told.counts, 0);
+            row.end_h2();
+        }
         client.session.tracked.end(self.io.now_ms());
         let shared = &core.ambient.shared;
         if self.runtime_config.config.global.var_limits.process > 0 {

@@ -102,10 +102,12 @@ impl<D: Driver> Cx<'_, D> {
         let server = self.core.links.server(link);
         stream.txn.server_tls = server.and_then(|server| server.tls.clone());
         let links = &mut self.core.links;
-        stream.txn.server_glitches = match links.connection_of(link) {
-            Some(conn) => links.glitches(conn),
-            None => 0,
-        };
+        if let Some(conn) = links.connection_of(link) {
+            stream.account.h2_server = true;
+            stream.txn.server_glitches = links.glitches(conn);
+        } else {
+            stream.txn.server_glitches = 0;
+        }
         stream.txn.timing.connected_ms = Some(now_ms);
         self.trace_try(stream);
         self.log_at(stream, LogOrigin::Connect);
@@ -415,6 +417,7 @@ impl<D: Driver> Cx<'_, D> {
     #[inline]
     fn attach(&mut self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
+        stream.account.h2_server = false;
         stream.up.is_blocked = false;
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));

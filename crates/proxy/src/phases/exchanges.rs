@@ -55,6 +55,9 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Forgets an ended exchange that shares its connection.
     pub fn forget_exchange(&mut self, exchange: ExchangeId) {
+        if let Some(connection) = self.core.links.connection_of(exchange) {
+            self.tell_h2(connection);
+        }
         let core = &mut *self.core;
         if let Some(connection) = core.links.remove_stream(exchange, &mut core.timers) {
             self.connection_is_free(connection);

@@ -4,7 +4,7 @@
 //! waits; the event that ends the wait is written beside the phase. Bodies are forwarded beside the
 //! phases once their head has been sent (see [`bodies`]).
 
-mod account;
+pub(crate) mod account;
 mod bodies;
 mod buffering;
 mod clients;

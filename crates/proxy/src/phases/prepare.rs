@@ -96,6 +96,11 @@ impl<D: Driver> Cx<'_, D> {
         match links.send_request(self.io, server, &mut stream.request, method, how, spelling) {
             Asking::Sent { wire } => {
                 stream.txn.bytes_to_server += wire as u64;
+                if stream.account.h2_server
+                    && let Some(connection) = self.core.links.connection_of(server)
+                {
+                    self.tell_h2(connection);
+                }
                 self.request_left(stream, server)
             }
             Asking::Full => {

@@ -69,6 +69,7 @@ impl<D: Driver> Cx<'_, D> {
             return self.request_refused(stream, parsed.consumed, 405);
         }
         self.mark(Pace::Requests(stream.frontend));
+        stream.account.request_counted = true;
         stream.read = HeadRead {
             bytes: parsed.consumed,
             body: framed(parsed.framing, behind),
@@ -124,6 +125,7 @@ impl<D: Driver> Cx<'_, D> {
     /// `bytes` count nowhere, as in HAProxy; the request does.
     pub fn request_unread(&mut self, stream: &mut Stream, bytes: usize, cause: Cause) {
         self.mark(Pace::Requests(stream.frontend));
+        stream.account.request_counted = true;
         stream.unread_bytes = bytes;
         self.accounts().tell_tables(stream, Tally::Request);
         if cause != Cause::ClientTimeout {

@@ -133,12 +133,21 @@ impl<D: Driver> Cx<'_, D> {
         core.backends.unshare(&mut core.links, link);
         core.backends
             .leave_pool(&core.ambient, &mut core.links, link);
-        let Some(entry) = core.links.remove(link, &mut core.timers) else {
+        let Some(mut entry) = core.links.remove(link, &mut core.timers) else {
             return;
         };
+        let told = entry.tell_end();
         let Role::Server(server) = entry.role else {
             return;
         };
+        if let Some(told) = told {
+            let ambient = &core.ambient;
+            let row = ambient
+                .shared
+                .back_row(ambient.worker, server.server.backend);
+            row.add_h2(&told.counts, told.opened);
+            row.end_h2();
+        }
         core.ambient.shared.sub_server_conn();
         core.uncount(Count::Connections(server.server));
         if let Some(keeper) = server.keeper

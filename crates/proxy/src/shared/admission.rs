@@ -97,6 +97,11 @@ impl Admission {
         self.process.taken.load(Ordering::Relaxed)
     }
 
+    /// Whether the limit of the process is reached.
+    pub fn is_process_full(&self) -> bool {
+        self.process.is_full()
+    }
+
     /// The limit of the process; 0 for none.
     pub fn process_max(&self) -> u32 {
         self.process.max.load(Ordering::Relaxed)

@@ -6,6 +6,7 @@
 //! `tallies` the counters of statistics, `health` the health of servers, `tables` the servers
 //! themselves. Code that uses several of them is in `statistics`, `states` and `records`.
 
+mod activity;
 mod admission;
 mod budget;
 mod counts;
@@ -16,6 +17,7 @@ mod latency;
 mod mail;
 mod names;
 mod outlier;
+mod process;
 mod queue;
 pub(crate) mod rates;
 mod records;
@@ -38,6 +40,7 @@ use config::model::Config;
 use net::WorkerId;
 
 use crate::ids::{BindId, ProxyId, ServerId};
+pub(crate) use activity::{ByteReading, Bytes};
 pub(crate) use counts::{Count, Pace};
 pub use health::{
     Admin, BackendView, Cause, CheckOutcome, CheckPlan, CheckView, Checker, HealthLevel, Level,
@@ -48,6 +51,7 @@ pub use killed::Killed;
 pub(crate) use latency::{Measured, Whose};
 pub(crate) use mail::{IdleConnRequest, Received, WorkerMessage};
 pub use names::{NameChange, NameResolver, NameTicket, NoAddress, Resolved, ServiceHost};
+pub use process::{Boot, Taint};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
 pub use records::{DeleteError, RenameError};
 pub(crate) use refused::{How, Message};
@@ -70,6 +74,8 @@ pub(crate) use turns::Turn;
 #[derive(Debug)]
 pub struct Shared {
     counts: counts::Counts,
+    activities: activity::Activities,
+    process: process::ProcessFacts,
     tallies: tallies::Tallies,
     pub(crate) servers: Servers,
     tables: tables::Tables,
@@ -122,6 +128,8 @@ impl Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
         let shared = Shared {
             counts: counts::Counts::new(config, workers),
+            activities: activity::Activities::default(),
+            process: process::ProcessFacts::default(),
             tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
             tables: tables::Tables::new(config, workers),
@@ -209,6 +217,7 @@ impl Shared {
     /// Counts a contained panic.
     pub(crate) fn count_panic(&self) {
         self.panics.fetch_add(1, Relaxed);
+        self.taint(Taint::Panic);
     }
 
     /// Panics that each ended one connection, since the start.
@@ -247,6 +256,71 @@ impl Shared {
     pub(crate) fn dropped_logs(&self) -> u32 {
         let dropped = self.dropped_logs.get();
         dropped.map_or(0, |dropped| dropped.count() as u32)
+    }
+
+    // ---- facts of the process
+
+    /// Sets what the workers' drivers report, by worker. A second call has no effect.
+    pub fn set_activities(&self, activities: Vec<Arc<net::activity::Activity>>) {
+        self.activities.set_drivers(activities);
+    }
+
+    /// What the workers' drivers report, by worker; empty until they start.
+    #[must_use]
+    pub fn activities(&self) -> &[Arc<net::activity::Activity>] {
+        self.activities.drivers()
+    }
+
+    /// The share of time in which the workers used no processor, per cent.
+    pub(crate) fn idle_percent(&self, now: net::Now) -> u32 {
+        self.activities.idle_percent(now)
+    }
+
+    /// Bytes per second since the last reading of `what`, at least a second before.
+    pub(crate) fn byte_rate(&self, what: Bytes, reading: ByteReading) -> u64 {
+        self.activities.byte_rate(what, reading)
+    }
+
+    /// The process serves.
+    pub fn set_boot(&self, boot: Boot) {
+        self.process.set_boot(boot);
+    }
+
+    /// The start of the process.
+    pub(crate) fn boot(&self) -> Boot {
+        self.process.boot()
+    }
+
+    /// Counts a client connection that took the last place of the process.
+    pub(crate) fn note_maxconn(&self) {
+        if self.admission.is_process_full() {
+            self.process.reached_maxconn();
+        }
+    }
+
+    /// How often the limit of client connections was reached.
+    pub(crate) fn maxconn_reached(&self) -> u32 {
+        self.process.maxconn_reached()
+    }
+
+    /// Counts a command `debug dev` that needs the expert mode.
+    pub fn count_debug_command(&self) {
+        self.process.count_debug_command();
+    }
+
+    /// The number of such commands.
+    pub(crate) fn debug_commands(&self) -> u32 {
+        self.process.debug_commands()
+    }
+
+    /// Records a reason for unexpected behaviour.
+    pub fn taint(&self, taint: Taint) {
+        self.process.taint(taint);
+    }
+
+    /// The recorded reasons, as bits.
+    pub(crate) fn taints(&self) -> u32 {
+        self.process.taints()
     }
 
     /// Counts a message that a section `log-forward` has received.
@@ -553,6 +627,7 @@ impl Shared {
             && self.mail.is_quiet()
             && self.admission.is_quiet()
             && self.server_conns.is_quiet()
+            && self.has_nothing_open()
     }
 }
 

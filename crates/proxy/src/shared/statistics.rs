@@ -1,5 +1,6 @@
 //! The counters of proxies, listeners, servers and the process: summed over the workers, and reset.
 
+use config::model::{Config, Mode};
 use net::WorkerId;
 
 use super::latency::{LatencyRow, Whose};
@@ -72,6 +73,46 @@ impl Shared {
         let requests = self.counts.total(Pace::Requests(frontend));
         sums.add(FrontCount::Requests, requests);
         sums
+    }
+
+    /// The counters of a frontend since the start, whatever was cleared or loaded.
+    pub(crate) fn front_sums_uncorrected(&self, frontend: ProxyId) -> FrontSums {
+        let mut sums = self.tallies.front_sums_uncorrected(frontend);
+        let requests = self.counts.total(Pace::Requests(frontend));
+        sums.add(FrontCount::Requests, requests);
+        sums
+    }
+
+    /// Streams now: the requests whose streams have not ended, and the connections of frontends in
+    /// TCP mode.
+    #[must_use]
+    pub fn streams_now(&self, config: &Config) -> u64 {
+        let proxies = config.proxies.iter().enumerate();
+        let streams = proxies.map(|(place, proxy)| {
+            let id = ProxyId::at(place);
+            match proxy.mode {
+                Mode::Http => self.front_sums_uncorrected(id).open_requests(),
+                Mode::Tcp | Mode::Log => u64::from(self.count(Count::Frontend(id))),
+            }
+        });
+        streams.sum()
+    }
+
+    /// Whether the statistics know of no open request, stream or connection.
+    pub(crate) fn has_nothing_open(&self) -> bool {
+        let mut proxies = (0..self.servers.backends()).map(ProxyId::at);
+        proxies.all(|proxy| {
+            let front = self.front_sums_uncorrected(proxy);
+            let back = self.back_sums(proxy).counts;
+            let open = [
+                front.open_requests(),
+                front.get(FrontCount::H2OpenConnections),
+                front.get(FrontCount::H2OpenStreams),
+                back.get(BackCount::H2OpenConnections),
+                back.get(BackCount::H2OpenStreams),
+            ];
+            open == [0; 5]
+        })
     }
 
     /// The counters of a listener of a frontend with `option socket-stats`.
@@ -174,6 +215,11 @@ impl Shared {
     /// All counters, for adding those of a file.
     pub(crate) fn tallies(&self) -> &Tallies {
         &self.tallies
+    }
+
+    /// Events since the start, all workers together.
+    pub(crate) fn event_total(&self, what: Pace) -> u64 {
+        self.counts.total(what)
     }
 
     /// The highest total, all workers together.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use stats::metric::{Aggregates, Metric, Sample, metrics};
+use stats::metric::{Aggregates, Metric, Sample, metrics, module_metrics};
 use stats::prometheus::{Format, OPENMETRICS};
 use stats::{Kind, Row, nameserver};
 
@@ -27,6 +27,8 @@ pub(crate) struct Wanted {
     /// Metrics that are not named are excluded.
     only_named: bool,
     hides_maintenance: bool,
+    /// The fields of HAProxy's modules are included.
+    modules: bool,
 }
 
 /// The format by the client's `Accept` fields: OpenMetrics if they name it, otherwise the text
@@ -75,7 +77,8 @@ impl Wanted {
                 }
                 "metrics" => wanted.add_metrics(&value??),
                 "no-maint" => wanted.hides_maintenance = true,
-                // Counters of modules do not exist here; unknown words are ignored, as in HAProxy.
+                "extra-counters" => wanted.modules = true,
+                // Unknown words are ignored, as in HAProxy.
                 _ => {}
             }
         }
@@ -310,7 +313,8 @@ impl Export {
         };
         for _ in 0..ITEMS_A_STEP {
             let Some((place, row)) = cursor.next(view, &selection) else {
-                let all = metrics(kind);
+                let modules = self.wanted.modules;
+                let all = metrics(kind).chain(module_metrics(kind).filter(|_| modules));
                 self.metrics = all.filter(|metric| self.wanted.has(&metric.name)).collect();
                 self.state = State::Writing(Place::default());
                 return;
@@ -409,6 +413,7 @@ mod tests {
         let two = wanted("scope=frontend&scope=%73erver&no-maint").expect("scopes");
         assert_eq!(two.kinds, [Kind::Frontend, Kind::Server]);
         assert!(two.hides_maintenance && !two.process);
+        assert!(!two.modules && wanted("extra-counters").is_some_and(|all| all.modules));
         let named = wanted("metrics=a,b,-c").expect("names");
         assert!(named.has("a") && named.has("b") && !named.has("c") && !named.has("d"));
         let without = wanted("metrics=-c").expect("a name");

@@ -5,7 +5,7 @@ use net::Addr;
 use stats::latency::Latency;
 use stats::{Column, Kind, Row};
 
-use super::{Selection, View, health};
+use super::{Selection, View, health, modules};
 use crate::ids::{BindId, ProxyId, ServerId};
 use crate::shared::{
     BackCount, BackSums, Count, FrontCount, FrontSums, FrontendState, Pace, ServerRecord, Times,
@@ -114,7 +114,7 @@ fn address(addr: &Addr) -> String {
     }
 }
 
-fn zero(row: &mut Row<'_>, columns: &[Column]) {
+pub(super) fn zero(row: &mut Row<'_>, columns: &[Column]) {
     for column in columns {
         row.set(*column, 0_u64);
     }
@@ -137,6 +137,7 @@ impl<'a> View<'a> {
         for (column, count) in FRONT {
             row.set(*column, sums.get(*count));
         }
+        modules::front_tls(row, sums);
     }
 
     /// The histograms of a proxy's streams, or of one of its servers, if they are measured.
@@ -157,6 +158,7 @@ impl<'a> View<'a> {
         let peak = |pace| self.shared.peak_rate(pace);
         row.set(Column::Scur, self.shared.count(Count::Frontend(id)));
         row.set(Column::Smax, self.shared.most(Count::Frontend(id)));
+        self.front_modules(&mut row, id, &sums);
         let own_max = self.shared.frontend_maxconn(id.place());
         let max = if own_max > 0 {
             own_max
@@ -181,6 +183,7 @@ impl<'a> View<'a> {
         for (column, count) in FRONT_COMPRESSION {
             row.set(column, sums.get(count));
         }
+        row.set(Column::ReqTot, sums.get(FrontCount::Requests));
         if proxy.mode == Mode::Http {
             for (column, count) in FRONT_HTTP {
                 row.set(*column, sums.get(*count));
@@ -251,6 +254,7 @@ impl<'a> View<'a> {
         for (column, count) in BACK {
             row.set(*column, sums.counts.get(*count));
         }
+        modules::back_tls(row, sums);
         if proxy.mode == Mode::Http {
             let mut requests = 0;
             for (column, count) in BACK_HTTP {
@@ -365,6 +369,7 @@ impl<'a> View<'a> {
         self.back(&mut row, proxy, &sums, Pace::Streams(id));
         row.latency = self.latency(proxy, Whose::Backend(id));
         row.set(Column::Dreq, sums.counts.get(BackCount::DeniedRequests));
+        self.back_modules(&mut row, id, &sums);
         zero(&mut row, &ALWAYS_ZERO);
         for (column, count) in BACK_COMPRESSION {
             row.set(column, sums.counts.get(count));

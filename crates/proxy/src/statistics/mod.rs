@@ -7,6 +7,7 @@ pub(crate) mod fill;
 pub(crate) mod generated_body;
 mod health;
 mod load;
+mod modules;
 pub mod otlp;
 mod process;
 pub(crate) mod request;

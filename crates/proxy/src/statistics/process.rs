@@ -1,24 +1,36 @@
 //! Facts of the process: `show info` and the metrics of the process.
 
+use config::model::Mode;
+use sample::pattern::Reference;
 use stats::process::{Fact, Facts};
 
 use super::View;
 use crate::ids::ProxyId;
-use crate::shared::{FrontCount, Pace, RateLimit};
+use crate::shared::{ByteReading, Bytes, Count, FrontCount, Pace, RateLimit};
 
 /// Facts of features that do not exist here; HAProxy shows 0 where a feature is unused.
-const ABSENT: [Fact; 11] = [
+const ABSENT: [Fact; 14] = [
+    Fact::PoolAllocMb,
+    Fact::PoolUsedMb,
+    Fact::PoolFailed,
     Fact::Maxpipes,
     Fact::PipesUsed,
     Fact::PipesFree,
-    Fact::CompressBpsIn,
-    Fact::CompressBpsOut,
     Fact::CompressBpsRateLim,
     Fact::UnstoppableJobs,
     Fact::ActivePeers,
     Fact::ConnectedPeers,
     Fact::BusyPolling,
     Fact::FailedResolutions,
+    Fact::NicedTasks,
+    Fact::BlockedTrafficWarnings,
+];
+
+/// The same for numbers of 64 bits.
+const ABSENT_WIDE: [Fact; 3] = [
+    Fact::TotalSplicedBytesOut,
+    Fact::PoolAllocBytes,
+    Fact::PoolUsedBytes,
 ];
 
 impl View<'_> {
@@ -44,6 +56,7 @@ impl View<'_> {
         facts.set(Fact::MemmaxMb, (process.memory_max_bytes >> 20) as u32);
         facts.set(Fact::MemmaxBytes, process.memory_max_bytes);
         facts.set(Fact::UlimitN, process.descriptors as u32);
+        facts.set(Fact::Maxsock, process.descriptors as u32);
         facts.set(Fact::Maxconn, shared.maxconn());
         facts.set(Fact::HardMaxconn, config.maxconn.unwrap_or(0));
         facts.set(Fact::CurrConns, shared.clients());
@@ -62,22 +75,93 @@ impl View<'_> {
         for fact in ABSENT {
             facts.set(fact, 0_u32);
         }
+        for fact in ABSENT_WIDE {
+            facts.set(fact, 0_u64);
+        }
         facts.set(Fact::CumRecvLogs, shared.received_logs());
         let listeners = self.runtime_config.listener_count() as u32;
         facts.set(Fact::Listeners, listeners);
         facts.set(Fact::Jobs, shared.clients() + listeners);
         facts.set(Fact::Stopping, u32::from(shared.is_stopping()));
         facts.set(Fact::DroppedLogs, shared.dropped_logs());
-        let frontends = (0..self.runtime_config.config.proxies.len()).map(ProxyId::at);
-        let bytes_out = frontends.map(|frontend| {
-            let sums = shared.front_sums(frontend);
-            sums.get(FrontCount::BytesToClients)
-        });
-        facts.set(Fact::TotalBytesOut, bytes_out.sum::<u64>());
+        self.bytes(&mut facts);
+        self.work(&mut facts);
+        self.operation(&mut facts);
         let build = concat!("spangate-", env!("CARGO_PKG_VERSION"));
         facts.set(Fact::BuildInfo, build);
         facts.set(Fact::Panics, shared.panics());
         facts
+    }
+
+    /// Bytes that frontends sent and compressed, and their rates.
+    fn bytes(&self, facts: &mut Facts) {
+        let shared = self.shared;
+        let (mut sent, mut compressed, mut made) = (0, 0, 0);
+        for frontend in (0..self.runtime_config.config.proxies.len()).map(ProxyId::at) {
+            let sums = shared.front_sums(frontend);
+            sent += sums.get(FrontCount::BytesToClients);
+            compressed += sums.get(FrontCount::CompressedIn);
+            made += sums.get(FrontCount::CompressedOut);
+        }
+        facts.set(Fact::TotalBytesOut, sent);
+        let rate = |what, total| {
+            let reading = ByteReading {
+                started_ns: self.runtime_config.process.started.mono_ns,
+                now_ns: self.now.mono_ns,
+                total,
+            };
+            shared.byte_rate(what, reading)
+        };
+        let narrow = |rate: u64| u32::try_from(rate).unwrap_or(u32::MAX);
+        facts.set(Fact::BytesOutRate, rate(Bytes::Sent, sent));
+        facts.set(
+            Fact::CompressBpsIn,
+            narrow(rate(Bytes::Compressed, compressed)),
+        );
+        facts.set(
+            Fact::CompressBpsOut,
+            narrow(rate(Bytes::AfterCompression, made)),
+        );
+    }
+
+    /// What the workers have to do.
+    fn work(&self, facts: &mut Facts) {
+        let shared = self.shared;
+        let streams = shared.streams_now(&self.runtime_config.config);
+        let proxies = (0..self.runtime_config.config.proxies.len()).map(ProxyId::at);
+        let servers = proxies.clone().flat_map(|proxy| self.servers.of(proxy));
+        let connections = servers.map(|(server, _)| shared.count(Count::Connections(server)));
+        let connections = shared.clients() + connections.sum::<u32>();
+        facts.set(Fact::Tasks, connections + streams as u32);
+        let waiting = shared.activities().iter().map(|own| own.waiting());
+        facts.set(Fact::RunQueue, waiting.sum::<u32>());
+        facts.set(Fact::IdlePct, shared.idle_percent(self.now));
+        facts.set(Fact::CurrStreams, streams);
+        let total = proxies.map(|proxy| match self.runtime_config.proxy(proxy).mode {
+            Mode::Http => shared.event_total(Pace::Requests(proxy)),
+            Mode::Tcp | Mode::Log => shared.event_total(Pace::Sessions(proxy)),
+        });
+        facts.set(Fact::CumStreams, total.sum::<u64>());
+    }
+
+    /// The start, and what operators did.
+    fn operation(&self, facts: &mut Facts) {
+        let shared = self.shared;
+        let boot = shared.boot();
+        facts.set(Fact::BootTimeMs, boot.ms);
+        facts.set(Fact::TotalWarnings, boot.warnings);
+        facts.set(Fact::MaxconnReached, shared.maxconn_reached());
+        facts.set(Fact::DebugCommandsIssued, shared.debug_commands());
+        let tainted = match shared.taints() {
+            0 => "0".to_owned(),
+            bits => format!("{bits:#x}"),
+        };
+        facts.set(Fact::Tainted, tainted);
+        let patterns = &self.runtime_config.config.patterns;
+        let sum = |of: fn(&Reference) -> u64| patterns.iter().map(|one| of(one)).sum::<u64>();
+        facts.set(Fact::PatternsAdded, sum(Reference::added));
+        facts.set(Fact::PatternsFreed, sum(Reference::removed));
+        facts.set(Fact::NbThreadGroups, 1_u32);
     }
 
     fn limits_and_rates(&self, facts: &mut Facts, now_ms: u64) {

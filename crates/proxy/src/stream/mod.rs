@@ -71,6 +71,7 @@ pub(crate) struct Stream {
     pub backend_counted: bool,
     /// Statistics do not count it.
     pub ignored: bool,
+    pub account: Account,
     /// It began as TCP, and its `tcp-request content` rules have run.
     pub was_tcp: bool,
     /// Interim responses that were dropped because the client does not read.
@@ -96,6 +97,17 @@ pub(crate) struct Stream {
     pub sniffed: Sniffed,
     /// The names that `do-resolve` rules asked for.
     pub lookups: Vec<Lookup>,
+}
+
+/// What statistics have to know at the end of a stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    /// Its request is counted.
+    pub request_counted: bool,
+    /// The client speaks HTTP/2.
+    pub h2_client: bool,
+    /// The server does.
+    pub h2_server: bool,
 }
 
 /// The server's end of a stream.
@@ -262,6 +274,7 @@ impl Stream {
             tracing: Tracing::default(),
             coding: None,
             backend_counted: false,
+            account: Account::default(),
             ignored: false,
             was_tcp: false,
             interim_dropped: 0,
@@ -305,6 +318,7 @@ impl Stream {
             tracing,
             coding,
             backend_counted,
+            account,
             ignored,
             was_tcp,
             interim_dropped,
@@ -340,6 +354,7 @@ impl Stream {
         *skips = Skips::default();
         tracing.reset();
         *coding = None;
+        *account = Account::default();
         *interim_dropped = 0;
         for flag in [
             backend_counted,

@@ -5,9 +5,10 @@
 //! prepares as much as possible while readers continue. Then it waits for the readers in the set,
 //! and blocks others for the time of one insertion.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crossbeam_utils::sync::ShardedLock;
+use crossbeam_utils::sync::{ShardedLock, ShardedLockWriteGuard};
 
 use super::registry::Source;
 use super::set::{Set, ValueKinds, int_of};
@@ -37,6 +38,9 @@ pub struct Reference {
     columns: OnceLock<Columns>,
     set: ShardedLock<Set>,
     versions: Versions,
+    /// Entries that were added to the current content and removed from it, since the start.
+    added: AtomicU64,
+    removed: AtomicU64,
 }
 
 /// The users of a reference.
@@ -80,6 +84,8 @@ impl Reference {
             columns: OnceLock::new(),
             set: ShardedLock::new(Set::with_room(0)),
             versions: Versions::default(),
+            added: AtomicU64::new(0),
+            removed: AtomicU64::new(0),
         }
     }
 
@@ -118,6 +124,18 @@ impl Reference {
     #[must_use]
     pub fn len(&self) -> usize {
         self.read(|set| set.store().len())
+    }
+
+    /// The number of entries that were added since the start, those of files included.
+    #[must_use]
+    pub fn added(&self) -> u64 {
+        self.added.load(Ordering::Relaxed)
+    }
+
+    /// The number of entries that were removed since the start.
+    #[must_use]
+    pub fn removed(&self) -> u64 {
+        self.removed.load(Ordering::Relaxed)
     }
 
     /// Whether it has no entries.
@@ -268,7 +286,14 @@ impl Reference {
     /// Replaces the current content by one from [`Reference::draft`] of the same reference.
     pub fn commit(&self, mut draft: Draft) {
         draft.set.seal();
-        let old = self.write(|set| std::mem::replace(set, draft.set));
+        let new = draft.set.store().len();
+        let old = {
+            let mut set = self.locked();
+            std::mem::replace(&mut *set, draft.set)
+        };
+        self.added.fetch_add(new as u64, Ordering::Relaxed);
+        self.removed
+            .fetch_add(old.store().len() as u64, Ordering::Relaxed);
         // The old content is freed after the lock was released.
         drop(old);
     }
@@ -380,13 +405,26 @@ impl Reference {
         )
     }
 
+    /// Edits the content, and counts the entries that come and go.
     pub(super) fn write<R>(&self, work: impl FnOnce(&mut Set) -> R) -> R {
-        work(
-            &mut self
-                .set
-                .write()
-                .unwrap_or_else(|poisoned| poisoned.into_inner()),
-        )
+        let mut set = self.locked();
+        let before = set.store().len();
+        let result = work(&mut set);
+        let after = set.store().len();
+        drop(set);
+        let (count, by) = if after > before {
+            (&self.added, after - before)
+        } else {
+            (&self.removed, before - after)
+        };
+        count.fetch_add(by as u64, Ordering::Relaxed);
+        result
+    }
+
+    fn locked(&self) -> ShardedLockWriteGuard<'_, Set> {
+        self.set
+            .write()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 

@@ -539,6 +539,33 @@ fn references_are_listed_by_number_and_found_by_name() {
 }
 
 #[test]
+fn entries_that_come_and_go_are_counted() {
+    let mut compiler = compiler();
+    compiler
+        .expr(&["str(key),map(virt@m)"], Place::ALL)
+        .expect("a map");
+    let set = compiler.reference("virt@m");
+    let counted = || (set.added(), set.removed(), set.len());
+    for key in [b"a", b"b", b"c"] {
+        set.add(key, b"0").expect("added");
+    }
+    assert_eq!(counted(), (3, 0, 3));
+    set.set(b"a", b"1").expect("set");
+    set.set_or_add(b"d", b"1").expect("added");
+    set.remove(b"b").expect("removed");
+    assert!(set.remove(b"b").is_err());
+    assert_eq!(counted(), (4, 1, 3));
+    let mut draft = set.draft(2);
+    draft.add(b"x", b"0").expect("added");
+    draft.add(b"y", b"0").expect("added");
+    assert_eq!(counted(), (4, 1, 3), "a draft is not in use yet");
+    set.commit(draft);
+    assert_eq!(counted(), (6, 4, 2));
+    set.clear();
+    assert_eq!(counted(), (6, 6, 0));
+}
+
+#[test]
 fn readers_and_writers_on_different_threads_agree() {
     let mut compiler = compiler();
     let (expr, _) = compiler

@@ -10,7 +10,7 @@ use super::{Asked, Command, Level, Reply};
 pub(super) const COMMANDS: &[Command] = &[
     command("debug dev delay", "[ms]", Level::Admin, "answer after this delay", delay).only_in(Mode::Expert),
     command("debug dev exit", "[code]", Level::Admin, "end the process at once", exit).only_in(Mode::Expert),
-    command("debug dev hash", "[msg]", Level::Admin, "show the hash that stands for a text ('set anon')", hash).only_in(Mode::Expert),
+    command("debug dev hash", "[msg]", Level::Admin, "show the hash that stands for a text ('set anon')", hash),
     command("debug dev log", "[msg] ...", Level::Admin, "send a message to the logs of section global", log).only_in(Mode::Expert),
 ];
 

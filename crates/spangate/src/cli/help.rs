@@ -14,41 +14,67 @@ const ALWAYS: &str = "  help [<command>]                        : list matching 
 
 /// `help [<command>]`: the commands that begin with these words.
 pub(super) fn help(session: &mut Session, words: &[&str]) -> Reply {
-    let known = longest_beginning(session, words);
-    let text = if words.is_empty() || words.len() == known {
-        "The following commands are valid at this level:\n".to_owned()
-    } else {
-        unknown_title(words)
-    };
-    Reply::Said(text + &list(session, words, known))
+    Reply::Said(help_text(&entries(session), words))
 }
 
 /// The answer to an unknown command.
 pub(super) fn unknown(session: &Session, words: &[&str]) -> Reply {
-    let known = longest_beginning(session, words);
-    Reply::Said(unknown_title(words) + &list(session, words, known))
+    Reply::Said(unknown_command(&entries(session), words))
 }
 
-fn unknown_title(words: &[&str]) -> String {
+/// The commands that a session may use now.
+fn entries(session: &Session) -> Vec<Entry> {
+    let visible = commands().filter(|command| command.is_visible(session));
+    let entry = |command: &Command| Entry {
+        words: command.words,
+        usage: command.usage,
+        help: command.help,
+    };
+    visible.map(entry).collect()
+}
+
+/// A command in the list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    /// The words of its name, separated by one space.
+    pub words: &'static str,
+    /// Its arguments.
+    pub usage: &'static str,
+    /// One line of help; empty for a command that is not listed.
+    pub help: &'static str,
+}
+
+/// The commands that begin with these words, or else are most similar to them; all if there are no
+/// words.
+pub(crate) fn help_text(entries: &[Entry], words: &[&str]) -> String {
+    "The following commands are valid at this level:\n".to_owned() + &list(entries, words)
+}
+
+/// The message about an unknown command, with the commands that are most similar to it.
+pub(crate) fn unknown_command(entries: &[Entry], words: &[&str]) -> String {
     let first = words.first().copied().unwrap_or_default();
-    format!("Unknown command: '{first}', but maybe one of the following ones is a better match:\n")
+    let title = format!(
+        "Unknown command: '{first}', but maybe one of the following ones is a better match:\n"
+    );
+    title + &list(entries, words)
 }
 
 /// The longest prefix of the words with which some command begins, in words.
-fn longest_beginning(session: &Session, words: &[&str]) -> usize {
-    let common = |command: &Command| {
-        let pairs = command.words.split(' ').zip(words);
+fn longest_beginning(entries: &[Entry], words: &[&str]) -> usize {
+    let common = |entry: &Entry| {
+        let pairs = entry.words.split(' ').zip(words);
         pairs.take_while(|(wanted, word)| wanted == *word).count()
     };
-    let visible = commands().filter(|command| command.is_visible(session));
-    visible.map(common).max().unwrap_or(0)
+    entries.iter().map(common).max().unwrap_or(0)
 }
 
-fn list(session: &Session, words: &[&str], known: usize) -> String {
-    let matching: Vec<&Command> = commands()
-        .filter(|command| command.is_visible(session) && !command.help.is_empty())
-        .filter(|command| {
-            let own: Vec<&str> = command.words.split(' ').collect();
+fn list(entries: &[Entry], words: &[&str]) -> String {
+    let known = longest_beginning(entries, words);
+    let matching: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| !entry.help.is_empty())
+        .filter(|entry| {
+            let own: Vec<&str> = entry.words.split(' ').collect();
             own.starts_with(&words[..known])
         })
         .collect();
@@ -60,22 +86,22 @@ fn list(session: &Session, words: &[&str], known: usize) -> String {
     lines.concat() + ALWAYS
 }
 
-fn line(command: &Command) -> String {
-    let name = match command.usage {
-        "" => command.words.to_owned(),
-        usage => format!("{} {usage}", command.words),
+fn line(entry: &Entry) -> String {
+    let name = match entry.usage {
+        "" => entry.words.to_owned(),
+        usage => format!("{} {usage}", entry.words),
     };
-    format!("  {name:<40}: {}\n", command.help)
+    format!("  {name:<40}: {}\n", entry.help)
 }
 
 /// The commands whose words from `known` on are most similar to these.
-fn proposals<'a>(commands: &[&'a Command], words: &[&str], known: usize) -> Vec<&'a Command> {
+fn proposals<'a>(commands: &[&'a Entry], words: &[&str], known: usize) -> Vec<&'a Entry> {
     if words.is_empty() {
         return Vec::new();
     }
     let length = |words: &[&str]| words.iter().map(|word| word.len()).sum::<usize>();
     let print = Fingerprint::of(words);
-    let mut near: Vec<(usize, &Command)> = commands
+    let mut near: Vec<(usize, &Entry)> = commands
         .iter()
         .filter_map(|command| {
             let own: Vec<&str> = command.words.split(' ').skip(known).collect();

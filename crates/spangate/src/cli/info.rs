@@ -27,6 +27,7 @@ fn show(asked: &Asked<'_>) -> Reply {
     };
     let mut facts = view.process();
     facts.set(Fact::Version, crate::build::info().version);
+    facts.set(Fact::ReleaseDate, crate::build::RELEASE_DATE);
     let of_collectors: u64 = subjects.collectors.iter().map(panics).sum();
     facts.set(Fact::Panics, subjects.shared.panics() + of_collectors);
     if let Some(peers) = &subjects.peers {

@@ -8,7 +8,7 @@ use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("show peers", "[dict|-] [section]", Level::Operator, "show the peers, or those of one section (dict: with dictionaries of names)", show),
+    command("show peers", "[dict|-] [section]", Level::User, "show the peers, or those of one section (dict: with dictionaries of names)", show),
 ];
 
 /// Names of a dictionary on a line.

@@ -13,51 +13,28 @@ use super::{Asked, Command, Level, Reply, command};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
-    command("show activity", "", Level::Operator, "show activity counters of the process", activity),
     command("show cli sockets", "", Level::User, "show the sockets of the runtime interface", sockets),
     command("show dev", "", Level::User, "show information for a bug report", dev),
-    command("show fd", "[num]", Level::Operator, "show open descriptors", descriptors),
     command("show libs", "", Level::Operator, "show the files that the program is loaded from", libs),
-    command("show pools", "", Level::Operator, "show the memory of the process", pools),
-    command("set profiling", "<what> {auto|on|off}", Level::Admin, "does not apply here", set_profiling),
-    command("show profiling", "[<what>]", Level::Operator, "show what is profiled (nothing)", |_| Reply::Dump(PROFILING.to_owned())),
+    command("show pools", "", Level::User, "show the memory of the process", pools),
     command("show resolvers", "[id]", Level::User, "show the counters of resolvers sections and their name servers", resolvers),
-    command("show startup-logs", "", Level::User, "show the messages of the start", |_| Reply::Dump(crate::startup::messages())),
-    command("show tasks", "", Level::Operator, "does not apply here", |_| does_not_apply("there are no tasks; see 'show sess' and 'show threads'")),
-    command("show threads", "", Level::Operator, "show the threads and their CPU time", threads),
+    command("show startup-logs", "", Level::Operator, "show the messages of the start", |_| Reply::Dump(crate::startup::messages())),
+    command("show tasks", "", Level::User, "does not apply here", |_| does_not_apply("there are no tasks; see 'show sess', 'show activity' and 'show threads'")),
+    command("show threads", "", Level::User, "show the threads and their CPU time", threads),
 ];
 
-/// There is no internal profiling. Programs look for these lines.
-const PROFILING: &str = "\
-Per-task CPU profiling              : off           # set profiling tasks {on|auto|off}
-Memory usage profiling              : off           # set profiling memory {on|off}
-";
-
-fn set_profiling(asked: &Asked<'_>) -> Reply {
-    match asked.rest {
-        ["tasks" | "memory", "off"] => Reply::Done,
-        ["tasks", "on" | "auto"] => does_not_apply(
-            "there are no tasks to profile; 'perf record' can profile the threads 'worker-<n>'",
-        ),
-        ["memory", "on"] => does_not_apply("memory comes from the system's allocator"),
-        ["tasks", ..] => Reply::Refused("Expects either 'on', 'auto', or 'off'.\n".to_owned()),
-        ["memory", ..] => Reply::Refused("Expects either 'on' or 'off'.\n".to_owned()),
-        _ => Reply::Refused("Expects either 'tasks' or 'memory'.\n".to_owned()),
-    }
-}
-
-fn does_not_apply(why: &str) -> Reply {
+/// The refusal of a command for a feature that does not exist here.
+pub(super) fn does_not_apply(why: &str) -> Reply {
     Reply::Refused(format!("This command does not apply here: {why}.\n"))
 }
 
 fn sockets(asked: &Asked<'_>) -> Reply {
-    let binds = asked
-        .subjects
-        .runtime_config
-        .config
-        .global
-        .stats_sockets
-        .iter();
+    let config = &asked.subjects.runtime_config.config;
+    Reply::Dump(socket_lines(&config.global.stats_sockets))
+}
+
+/// The lines of `show cli sockets`.
+pub(crate) fn socket_lines(binds: &[Bind]) -> String {
     let line = |bind: &Bind| {
         let addr = match &bind.address {
             BindAddress::Addr(addr) => Some(addr.clone()),
@@ -69,8 +46,8 @@ fn sockets(asked: &Asked<'_>) -> Reply {
             addr.as_ref().map_or_else(|| "unknown".to_owned(), shown)
         )
     };
-    let lines: String = binds.map(line).collect();
-    Reply::Dump(format!("# socket lvl processes\n{lines}"))
+    let lines: String = binds.iter().map(line).collect();
+    format!("# socket lvl processes\n{lines}")
 }
 
 /// An address with its family.
@@ -84,32 +61,6 @@ fn shown(addr: &Addr) -> String {
         },
         _ => addr.to_string(),
     }
-}
-
-fn activity(asked: &Asked<'_>) -> Reply {
-    let subjects = asked.subjects;
-    let now = net::sys::now();
-    let did = subjects.shared.activity(now.ms());
-    let process = &subjects.runtime_config.process;
-    // The names are HAProxy's. The numbers are the sums of all threads.
-    let time = |ns: u64| {
-        let us = ns / 1_000;
-        format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
-    };
-    Reply::Dump(format!(
-        "thread_id: 1 (1..{})\ndate_now: {}\nuptime_now: {}\ncpu_ms_tot: {}\naccepted: {}\naccepted_1s: {}\n\
-         sessions_1s: {}\nrequests: {}\nclients: {}\npanics: {}\n",
-        process.nbthread,
-        time(now.wall_ns),
-        time(now.mono_ns - process.started.mono_ns),
-        net::sys::process_cpu_ns() / 1_000_000,
-        did.connections,
-        did.connection_rate,
-        did.session_rate,
-        did.requests,
-        subjects.shared.clients(),
-        subjects.shared.panics(),
-    ))
 }
 
 fn dev(asked: &Asked<'_>) -> Reply {
@@ -162,27 +113,6 @@ fn resolvers(asked: &Asked<'_>) -> Reply {
         (Some(_), true) => Reply::Refused("Can't find that resolvers section\n".to_owned()),
         (_, _) => Reply::Dump(out),
     }
-}
-
-fn descriptors(asked: &Asked<'_>) -> Reply {
-    let wanted = asked.rest.iter().find_map(|word| word.parse::<u32>().ok());
-    let Ok(entries) = fs::read_dir("/proc/self/fd") else {
-        return Reply::Refused("The descriptors cannot be listed.\n".to_owned());
-    };
-    let mut all: Vec<(u32, String)> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let number = entry.file_name().to_str()?.parse().ok()?;
-            let to = fs::read_link(entry.path()).ok()?;
-            Some((number, to.to_string_lossy().escape_debug().to_string()))
-        })
-        .filter(|(number, _)| wanted.is_none_or(|wanted| wanted == *number))
-        .collect();
-    all.sort_unstable();
-    let lines = all
-        .iter()
-        .map(|(number, to)| format!("{number:>7} : {to}\n"));
-    Reply::Dump(lines.collect())
 }
 
 fn libs(_: &Asked<'_>) -> Reply {

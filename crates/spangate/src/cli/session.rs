@@ -5,8 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::anonymise::Anonymiser;
+use proxy::Taint;
 
-use super::command::{Asked, Client, Level, Meaning, Mode, Reply, Run, Severity, denied, find};
+use super::command::{
+    Asked, Client, Command, Level, Meaning, Mode, Reply, Run, Severity, denied, find,
+};
 use super::events::Messages;
 use super::request::{Input, Limits, Request, WORDS_MAX, words};
 use super::{Subjects, help};
@@ -201,6 +204,7 @@ impl Session {
             _ if self.level < command.level => return denied(),
             _ => {}
         }
+        note_mode(command, subjects);
         match command.run {
             Run::Session(run) => run(self, &words[own..]),
             Run::SubjectSession(run) => run(self, subjects, &words[own..]),
@@ -243,6 +247,20 @@ impl Session {
         bytes.extend_from_slice(end);
         stream.write_all(&bytes)?;
         stream.flush()
+    }
+}
+
+/// Records commands after which the process may behave unlike its documentation.
+fn note_mode(command: &Command, subjects: &Subjects) {
+    match command.mode {
+        Mode::Always => {}
+        Mode::Experimental => subjects.shared.taint(Taint::ExperimentalCommand),
+        Mode::Expert => {
+            subjects.shared.taint(Taint::ExpertCommand);
+            if command.words.starts_with("debug dev ") {
+                subjects.shared.count_debug_command();
+            }
+        }
     }
 }
 

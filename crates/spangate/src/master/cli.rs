@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use config::model::Bind;
 
-use super::board::{Asked, Board, State};
+use super::board::{Asked, Board};
+use super::commands;
 use crate::cli::{Connection, Input, Level, Limits, Listener, Request, Severity, listen, words};
 use crate::sockets::Sockets;
 
@@ -26,25 +27,6 @@ const READ_BYTES: usize = 4 << 10;
 const TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// Most connections at a time.
 const CONNECTIONS_MAX: u32 = 10;
-
-const HELP: &str = "The following commands are valid at this level:
-  @!<pid>                                 : send a command to the <pid> process
-  @<relative pid>                         : send a command to the <relative pid> process
-  @master                                 : send a command to the master process
-  echo <text>                             : print text
-  hard-reload                             : reload, and end the old worker at once
-  operator                                : lower the level of this session to operator
-  reload                                  : reload, and let the old worker finish
-  show cli level                          : show the level of this session
-  show env [var]                          : show environment variables of the process
-  show proc                               : show the processes
-  show startup-logs                       : show the messages of the last start or reload
-  show version                            : show the version of the configuration language and commands
-  user                                    : lower the level of this session to user
-  help                                    : show this list
-  prompt [help | i | p | timed ]*         : toggle the prompt
-  quit                                    : disconnect
-";
 
 const PROMPT_USAGE: &str = "Usage: prompt [help | i | p | timed]*
 Changes whether the session shows a prompt. Available options:
@@ -110,6 +92,8 @@ pub(super) struct Facts {
     /// The time of its start, in nanoseconds of the monotonic clock.
     pub started_ns: u64,
     pub limits: Limits,
+    /// The addresses of its runtime interface, as `show cli sockets` shows them.
+    pub sockets: String,
 }
 
 /// The process that runs a command.
@@ -119,10 +103,10 @@ enum Target {
     Worker(i32),
 }
 
-struct Session<'a> {
-    board: &'a Board,
-    facts: &'a Facts,
-    level: Level,
+pub(super) struct Session<'a> {
+    pub board: &'a Board,
+    pub facts: &'a Facts,
+    pub level: Level,
     severity: Severity,
     prompts: bool,
     timed: bool,
@@ -428,32 +412,18 @@ impl<'a> Session<'a> {
 
     /// Runs a command of the master itself. Returns the answer with the line that ends it.
     fn of_master(&mut self, words: &[&str]) -> String {
-        let told = |text: &str| format!("{}\n\n", text.trim_end_matches('\n'));
-        let needs_operator = matches!(
-            words,
-            ["show", "proc" | "env", ..] | ["reload" | "hard-reload", ..]
-        );
-        if needs_operator && self.level < Level::Operator {
-            return told("Permission denied\n");
+        let mut all = commands::COMMANDS.iter();
+        let Some(command) = all.find(|command| command.matches(words)) else {
+            return commands::unknown(words);
+        };
+        if self.level < command.level {
+            return commands::told("Permission denied\n");
         }
-        match words {
-            ["help", ..] => told(HELP),
-            ["echo", rest @ ..] => told(&rest.join(" ")),
-            ["show", "cli", "level", ..] => told(self.level.name()),
-            ["show", "version", ..] => told(&crate::build::info().version),
-            ["show", "startup-logs", ..] => self.board.lock().messages.clone() + "\n",
-            ["show", "env", rest @ ..] => told(&environment(rest.first().copied())),
-            ["show", "proc"] => processes(&self.board.lock(), self.facts) + "\n",
-            ["show", "proc", ..] => told("'show proc' only supports no argument here\n"),
-            ["reload", ..] => self.reload(false),
-            ["hard-reload", ..] => self.reload(true),
-            [first, ..] => told(&format!("Unknown command: '{first}'.\n{HELP}")),
-            [] => String::new(),
-        }
+        (command.run)(self, command.rest(words))
     }
 
     /// Reloads, and waits until the reload is over.
-    fn reload(&mut self, hard: bool) -> String {
+    pub fn reload(&mut self, hard: bool) -> String {
         let (sender, outcome) = mpsc::sync_channel(1);
         self.board.lock().asked.push(Asked {
             hard,
@@ -473,52 +443,6 @@ impl<'a> Session<'a> {
     }
 }
 
-fn seconds_since(ns: u64) -> u64 {
+pub(super) fn seconds_since(ns: u64) -> u64 {
     net::sys::monotonic_ns().saturating_sub(ns) / 1_000_000_000
-}
-
-fn environment(name: Option<&str>) -> String {
-    let all = std::env::vars_os().map(|(name, value)| {
-        let (name, value) = (name.to_string_lossy(), value.to_string_lossy());
-        (name.into_owned(), value.into_owned())
-    });
-    let mut wanted = all
-        .filter(|(known, _)| name.is_none_or(|name| name == known))
-        .peekable();
-    match wanted.peek() {
-        None if name.is_some() => "Variable not found\n".to_owned(),
-        _ => wanted
-            .map(|(name, value)| format!("{name}={value}\n"))
-            .collect(),
-    }
-}
-
-fn processes(state: &State, facts: &Facts) -> String {
-    let version = crate::build::info().version;
-    let row = |pid: u32, kind: &str, reloads: String, started_ns: u64| {
-        let up = seconds_since(started_ns);
-        let (days, hours) = (up / 86_400, up / 3_600 % 24);
-        let (minutes, seconds) = (up / 60 % 60, up % 60);
-        let up = format!("{days}d{hours:02}h{minutes:02}m{seconds:02}s");
-        format!("{pid:<15} {kind:<15} {reloads:<15} {up:<15} {version:<15}\n")
-    };
-    let mut out = format!(
-        "#{:<14} {:<15} {:<15} {:<15} {:<15}\n",
-        "<PID>", "<type>", "<reloads>", "<uptime>", "<version>"
-    );
-    let reloads = format!("{} [failed: {}]", state.reloads, state.failed_reloads);
-    out += &row(std::process::id(), "master", reloads, facts.started_ns);
-    out += "# workers\n";
-    let worker = |worker: &super::board::Worker| {
-        let (pid, reloads) = (worker.pid.unsigned_abs(), worker.reloads.to_string());
-        row(pid, "worker", reloads, worker.started_ns)
-    };
-    let (leaving, current): (Vec<_>, Vec<_>) =
-        state.workers.iter().partition(|worker| worker.is_leaving);
-    current.into_iter().for_each(|one| out += &worker(one));
-    if !leaving.is_empty() {
-        out += "# old workers\n";
-        leaving.into_iter().for_each(|one| out += &worker(one));
-    }
-    out
 }

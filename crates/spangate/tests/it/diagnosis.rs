@@ -278,8 +278,11 @@ fn what_the_process_does_is_told_as_programs_expect_it() {
         ),
         (
             "set profiling tasks x",
-            "Expects either 'on', 'auto', or 'off'.\n",
+            "Expects a combination of either 'on', 'auto', 'off',",
         ),
+        ("show profiling status", "Per-task CPU profiling "),
+        ("show profiling tasks byaddr 3", "\n"),
+        ("show profiling x", "Expects either 'all', 'status', "),
         ("set profiling memory x", "Expects either 'on' or 'off'.\n"),
         ("set profiling", "Expects either 'tasks' or 'memory'.\n"),
         (

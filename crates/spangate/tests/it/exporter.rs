@@ -48,6 +48,27 @@ backend be
         all.contains("haproxy_process_build_info{version=\""),
         "{all}"
     );
+    // The fields of HAProxy's modules come on request.
+    assert!(!all.contains("mod=\""), "{all}");
+    let extra = send(
+        &front,
+        "GET /metrics?extra-counters&scope=frontend&scope=server",
+        "",
+        "",
+    );
+    let extra = extra.text();
+    for line in [
+        "haproxy_frontend_h2_headers_rcvd{proxy=\"fe\",mod=\"h2\"} 0",
+        "# TYPE haproxy_frontend_h1_open_streams gauge",
+        "haproxy_frontend_h1_open_streams{proxy=\"fe\",mod=\"h1\"} 1",
+        "haproxy_server_ssl_sess{proxy=\"be\",server=\"s1\",mod=\"ssl\"} 0",
+    ] {
+        assert!(
+            extra.lines().any(|known| known == line),
+            "{line} in {extra}"
+        );
+    }
+    assert!(!extra.contains("haproxy_server_h1_"), "{extra}");
     // Each metric is described once, before its series, and its series are contiguous.
     let mut described: Vec<&str> = Vec::new();
     for line in all.lines() {

@@ -28,6 +28,8 @@ mod kafka;
 mod life;
 mod logs;
 mod master;
+mod module_columns;
+mod operation;
 mod otel;
 mod peers;
 mod proxy_command;

@@ -396,6 +396,34 @@ fn the_master_s_runtime_interface() {
     assert_eq!(ask("@1 echo <<\nx\n\n"), "\n\n");
     assert!(ask("nonsense\n").starts_with("Unknown command: 'nonsense'"));
     assert!(ask("help\n").contains("\n  show proc "));
+    let similar = ask("shwo proc\n");
+    assert!(
+        similar.contains("\n  show proc ") && !similar.contains("\n  reload "),
+        "{similar}"
+    );
+    let named = ask("help show cli\n");
+    assert_eq!(named.matches("\n  show ").count(), 2, "{named}");
+    assert_eq!(
+        ask("show cli sockets\n"),
+        format!(
+            "# socket lvl processes\nunix@{} admin all\nunix@{} user all\n\n",
+            path.display(),
+            limited.display()
+        )
+    );
+    assert_eq!(
+        ask("show proc x\n"),
+        "'show proc' only supports 'debug' as argument\n\n"
+    );
+    let channels = ask("show proc debug\n");
+    let fds = |line: usize| -> Vec<i32> {
+        let line = channels.lines().nth(line).expect("a line");
+        let (_, fds) = line.split_once('\t').expect("the descriptors");
+        let fds = fds.split_whitespace();
+        fds.map(|fd| fd.parse().expect("a number")).collect()
+    };
+    assert_eq!(fds(1), [-1, -1], "{channels}");
+    assert!(fds(3)[0] > 2 && fds(3)[1] == -1, "{channels}");
 
     // The rights are passed on.
     let user = |lines: &str| command(&limited, lines);

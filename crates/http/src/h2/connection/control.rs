@@ -255,6 +255,8 @@ impl Connection {
         // A peer that provokes resets by us causes as much work as one that resets streams
         // (CVE-2025-8671).
         self.peer_reset()?;
+        self.counts.stream_errors += 1;
+        self.counts.sent_resets += 1;
         frame::reset(id, error.code, out);
         self.reset_streams.add(id);
         let token = self

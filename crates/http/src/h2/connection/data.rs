@@ -81,6 +81,7 @@ impl Connection {
             padding = len;
             data_len -= 1 + u32::from(padding);
         }
+        self.counts.data += 1;
         // The whole frame counts, even if it is refused (RFC 9113 §6.9.1).
         let len = frame.len as i32;
         if len > self.recv_window {

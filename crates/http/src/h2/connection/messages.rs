@@ -151,6 +151,7 @@ impl Connection {
         };
         self.worked();
         let is_connect = head.method() == Method::Connect;
+        self.counts.streams += 1;
         self.streams.add(Stream {
             id,
             token: u32::MAX,
@@ -209,6 +210,7 @@ impl Connection {
             ),
         };
         let mut code = error.code;
+        self.counts.stream_errors += 1;
         self.reset_streams.add(id);
         if status > 0 {
             self.peer_reset()?;
@@ -218,6 +220,7 @@ impl Connection {
             }
         }
         if !end || code != Code::NO_ERROR {
+            self.counts.sent_resets += 1;
             frame::reset(id, code, out);
         }
         Ok(Event::Refused { stream: id, error })

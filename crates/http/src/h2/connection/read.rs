@@ -162,13 +162,25 @@ impl Connection {
             return Ok(Step::More);
         };
         let event = match frame.kind {
-            kind::HEADERS => self.headers(frame, payload, head, out)?,
+            kind::HEADERS => {
+                self.counts.headers += 1;
+                self.headers(frame, payload, head, out)?
+            }
             kind::CONTINUATION => self.continuation(frame, payload, head, out)?,
             kind::PRIORITY => self.priority(frame, payload)?,
-            kind::RST_STREAM => self.rst_stream(frame, payload)?,
-            kind::SETTINGS => self.settings(frame, payload, out)?,
+            kind::RST_STREAM => {
+                self.counts.resets += 1;
+                self.rst_stream(frame, payload)?
+            }
+            kind::SETTINGS => {
+                self.counts.settings += 1;
+                self.settings(frame, payload, out)?
+            }
             kind::PING => self.pinged(frame, payload, out)?,
-            kind::GOAWAY => self.goaway_frame(payload)?,
+            kind::GOAWAY => {
+                self.counts.goaways += 1;
+                self.goaway_frame(payload)?
+            }
             _ => self.window_update(frame, payload, out)?,
         };
         Ok(Step::of(end, event))

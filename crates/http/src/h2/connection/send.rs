@@ -40,6 +40,7 @@ impl Connection {
             StreamId(last) => StreamId(last + 2),
         };
         self.last_stream = id;
+        self.counts.streams += 1;
         self.streams.add(Stream {
             id,
             token,
@@ -172,6 +173,7 @@ impl Connection {
             return false;
         }
         self.reset_streams.add(stream);
+        self.counts.sent_resets += 1;
         frame::reset(stream, code, out);
         true
     }

@@ -152,6 +152,12 @@ impl Tallies {
         self.front_extra(proxy).sums(rows)
     }
 
+    /// The sums of a frontend since the start, whatever was cleared or loaded.
+    pub fn front_sums_uncorrected(&self, proxy: ProxyId) -> FrontSums {
+        let rows = self.workers.iter().map(|own| &own.fronts[proxy.place()]);
+        FrontExtra::default().sums(rows)
+    }
+
     /// The sums of a listener of a frontend with `option socket-stats`.
     pub fn bind_sums(&self, bind: BindId) -> FrontSums {
         let place = self.bind_place(bind);

@@ -3,10 +3,85 @@
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
+/// Declares the cells of a row: gauges, which are never cleared, and counters. Those of HTTP/2 and
+/// TLS are the same in all rows. The cells that each request changes are together.
+macro_rules! counters {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $counter:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[allow(missing_docs)]
+        pub enum $name {
+            // Gauges.
+            H2OpenConnections,
+            H2OpenStreams,
+            $($(#[$doc])* $counter,)*
+            /// Bytes of the peer's HTTP/2 streams, received and sent.
+            H2BytesIn,
+            H2BytesOut,
+            /// Frames that were received.
+            H2Headers,
+            H2Data,
+            H2Settings,
+            H2Resets,
+            H2Goaways,
+            /// Errors of the peer that ended a connection, or a stream.
+            H2ConnectionErrors,
+            H2StreamErrors,
+            /// Frames that were sent.
+            H2SentResets,
+            H2SentGoaways,
+            H2Connections,
+            H2Streams,
+            /// TLS handshakes: completed, resumed, failed.
+            TlsSessions,
+            TlsResumed,
+            TlsFailed,
+        }
+
+        impl $name {
+            /// The number of its counters and gauges.
+            const CELLS: usize = $name::TlsFailed as usize + 1;
+        }
+
+        impl OfHttp2 for $name {
+            const GAUGES: usize = $name::H2OpenStreams as usize + 1;
+            const OPEN_CONNECTIONS: $name = $name::H2OpenConnections;
+            const OPEN_STREAMS: $name = $name::H2OpenStreams;
+            const CONNECTIONS: $name = $name::H2Connections;
+
+            fn counts(of: &http::h2::Counts) -> [($name, u32); 10] {
+                [
+                    ($name::H2Headers, of.headers),
+                    ($name::H2Data, of.data),
+                    ($name::H2Settings, of.settings),
+                    ($name::H2Resets, of.resets),
+                    ($name::H2Goaways, of.goaways),
+                    ($name::H2ConnectionErrors, of.connection_errors),
+                    ($name::H2StreamErrors, of.stream_errors),
+                    ($name::H2SentResets, of.sent_resets),
+                    ($name::H2SentGoaways, of.sent_goaways),
+                    ($name::H2Streams, of.streams),
+                ]
+            }
+        }
+    };
+}
+
+/// The counters of HTTP/2 among those of a row.
+pub trait OfHttp2: Copy {
+    /// The number of gauges, which are the first cells.
+    const GAUGES: usize;
+    const OPEN_CONNECTIONS: Self;
+    const OPEN_STREAMS: Self;
+    const CONNECTIONS: Self;
+
+    /// The counters for what a connection has counted.
+    fn counts(of: &http::h2::Counts) -> [(Self, u32); 10];
+}
+
+counters! {
 /// The counters of a frontend, and of a listener with `option socket-stats`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum FrontCount {
+FrontCount {
     Connections,
     Sessions,
     /// Sessions over HTTP/1 and over HTTP/2.
@@ -15,6 +90,8 @@ pub enum FrontCount {
     /// Requests, and those of them that came over HTTP/2.
     Requests,
     RequestsH2,
+    /// Requests whose streams ended without a response.
+    Unanswered,
     BytesFromClients,
     BytesToServers,
     BytesFromServers,
@@ -41,11 +118,11 @@ pub enum FrontCount {
     Responses4xx,
     Responses5xx,
 }
+}
 
+counters! {
 /// The counters of a backend and of a server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum BackCount {
+BackCount {
     Streams,
     /// Streams whose server was chosen by balancing.
     Balanced,
@@ -80,14 +157,15 @@ pub enum BackCount {
     Responses4xx,
     Responses5xx,
 }
+}
 
 /// The number of cells of a row of a frontend or listener.
-pub const FRONT_CELLS: usize = FrontCount::Responses5xx as usize + 1;
+pub const FRONT_CELLS: usize = FrontCount::CELLS;
 /// The number of cells of a row of a backend or server.
-pub const BACK_CELLS: usize = BackCount::Responses5xx as usize + 1;
+pub const BACK_CELLS: usize = BackCount::CELLS;
 
 /// The counters of rows.
-pub trait Counted: Copy {
+pub trait Counted: OfHttp2 {
     /// The first of the cells of response classes.
     const RESPONSES: usize;
     /// The first of the four cells of bytes, in the order of [`Row::add_bytes`].
@@ -151,12 +229,37 @@ impl<C: Counted, const N: usize> Row<C, N> {
         bump(&self.cells[what.place()], by);
     }
 
+    /// Decrements a gauge. The sums of several workers wrap as well.
+    #[inline(always)]
+    pub fn take(&self, what: C) {
+        self.add(what, u64::MAX);
+    }
+
     /// Adds bytes from clients, to servers, from servers and to clients.
     #[inline(always)]
     pub fn add_bytes(&self, bytes: [u64; 4]) {
         for (place, by) in bytes.into_iter().enumerate() {
             bump(&self.cells[C::BYTES + place], by);
         }
+    }
+
+    /// Adds what an HTTP/2 connection has counted. Its open streams change by `opened`.
+    pub fn add_h2(&self, counts: &http::h2::Counts, opened: i64) {
+        for (what, by) in C::counts(counts) {
+            self.add(what, u64::from(by));
+        }
+        self.add(C::OPEN_STREAMS, opened as u64);
+    }
+
+    /// A connection of HTTP/2 begins.
+    pub fn begin_h2(&self) {
+        self.add(C::CONNECTIONS, 1);
+        self.add(C::OPEN_CONNECTIONS, 1);
+    }
+
+    /// A connection of HTTP/2 has ended.
+    pub fn end_h2(&self) {
+        self.take(C::OPEN_CONNECTIONS);
     }
 
     /// Counts a response of this class.
@@ -203,6 +306,18 @@ impl<C: Counted, const N: usize> Sums<C, N> {
     }
 }
 
+impl FrontSums {
+    /// The requests whose streams have not ended. The sums must not be corrected: what was cleared
+    /// while a stream was open counts at its end only.
+    #[must_use]
+    pub fn open_requests(&self) -> u64 {
+        let classes = FrontCount::ResponsesOther as usize..=FrontCount::Responses5xx as usize;
+        let answered: u64 = self.counts[classes].iter().sum();
+        let ended = answered + self.get(FrontCount::Unanswered);
+        self.get(FrontCount::Requests).saturating_sub(ended)
+    }
+}
+
 /// The part of an object's counters that all workers share.
 #[derive(Debug)]
 pub(crate) struct Extra<C, const N: usize> {
@@ -245,9 +360,12 @@ impl<C: Counted, const N: usize> Extra<C, N> {
         self.corrections.cells[what.place()].fetch_add(value, Relaxed);
     }
 
-    /// Subtracts these sums from the counters.
+    /// Subtracts these sums from the counters, but not from the gauges.
     pub fn subtract(&self, sums: &Sums<C, N>) {
-        self.corrections.subtract(&sums.counts);
+        let counters = self.corrections.cells.iter().zip(&sums.counts);
+        for (cell, sum) in counters.skip(C::GAUGES) {
+            cell.fetch_sub(*sum, Relaxed);
+        }
     }
 
     /// Updates the peak of waiting requests.
@@ -271,12 +389,6 @@ impl<C, const N: usize> Row<C, N> {
     fn read(&self) -> [u64; N] {
         std::array::from_fn(|place| self.cells[place].load(Relaxed))
     }
-
-    fn subtract(&self, sums: &[u64; N]) {
-        for (cell, sum) in self.cells.iter().zip(sums) {
-            cell.fetch_sub(*sum, Relaxed);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -291,7 +403,7 @@ mod tests {
         }
         let sums = BackExtra::default().sums([&row].into_iter());
         let classes = BackCount::ResponsesOther as usize;
-        assert_eq!(sums.counts[classes..], [4, 1, 2, 1, 1, 1]);
+        assert_eq!(sums.counts[classes..classes + 6], [4, 1, 2, 1, 1, 1]);
     }
 
     #[test]
@@ -306,5 +418,31 @@ mod tests {
         assert_eq!(streams(), 0);
         row.add(BackCount::Streams, 2);
         assert_eq!(streams(), 2);
+    }
+
+    #[test]
+    fn gauges_are_not_cleared_and_fall_across_workers() {
+        let (one, other, extra) = (
+            FrontRow::default(),
+            FrontRow::default(),
+            FrontExtra::default(),
+        );
+        let sums = || extra.sums([&one, &other].into_iter());
+        let counted = http::h2::Counts {
+            headers: 3,
+            ..http::h2::Counts::default()
+        };
+        one.begin_h2();
+        one.add_h2(&counted, 3);
+        extra.subtract(&sums());
+        assert_eq!(sums().get(FrontCount::H2Headers), 0);
+        assert_eq!(sums().get(FrontCount::H2OpenStreams), 3);
+        other.begin_h2();
+        other.add_h2(&counted, 1);
+        one.add_h2(&counted, -2);
+        one.end_h2();
+        let open = [FrontCount::H2OpenConnections, FrontCount::H2OpenStreams];
+        assert_eq!(open.map(|what| sums().get(what)), [1, 2]);
+        assert_eq!(sums().get(FrontCount::H2Headers), 6);
     }
 }

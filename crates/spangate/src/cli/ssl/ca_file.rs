@@ -11,7 +11,7 @@ pub(in super::super) const COMMANDS: &[Command] = &[
     command(
         "show ssl ca-file",
         "[<cafile>[:<index>]]",
-        Level::Operator,
+        Level::User,
         "display the SSL CA files used in memory, or the details of a <cafile>, or a single certificate of index <index> of a CA file <cafile>",
         show,
     ),

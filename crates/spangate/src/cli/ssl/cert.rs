@@ -17,7 +17,7 @@ pub(in super::super) const COMMANDS: &[Command] = &[
     command(
         "show ssl cert",
         "[<certfile>]",
-        Level::Operator,
+        Level::User,
         "display the SSL certificates used in memory, or the details of a file",
         show,
     ),

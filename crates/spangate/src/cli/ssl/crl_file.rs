@@ -11,7 +11,7 @@ pub(in super::super) const COMMANDS: &[Command] = &[
     command(
         "show ssl crl-file",
         "[<crlfile[:<index>]]",
-        Level::Operator,
+        Level::User,
         "display the SSL CRL files used in memory, or the details of a <crlfile>, or a single CRL of index <index> of CRL file <crlfile>",
         show,
     ),

@@ -10,7 +10,7 @@ pub(in super::super) const COMMANDS: &[Command] = &[
     command(
         "show ssl sni",
         "[-f <frontend>] [-A]",
-        Level::Operator,
+        Level::User,
         "display the list of SNI and their corresponding filename",
         show,
     ),

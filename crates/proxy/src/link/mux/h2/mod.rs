@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use http::Head;
 use http::h1::Framing;
-use http::h2::{Connection as Codec, FRAME_HEAD_BYTES, Limits, StreamId as Number};
+use http::h2::{Connection as Codec, Counts, FRAME_HEAD_BYTES, Limits, StreamId as Number};
 
 use net::timers::NEVER_MS;
 
@@ -36,6 +36,16 @@ pub(crate) struct Connection {
     pub idle: Idle,
     /// Its pings while it is idle.
     pub pings: Option<Pings>,
+    /// The open streams that statistics know of.
+    told_streams: usize,
+}
+
+/// What a connection has counted since it was last asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Told {
+    pub counts: Counts,
+    /// The change of the number of open streams.
+    pub opened: i64,
 }
 
 /// How long a connection without streams keeps the memory that its next streams would use,
@@ -96,7 +106,26 @@ impl Connection {
                 next_ms: NEVER_MS,
                 is_unanswered: false,
             }),
+            told_streams: 0,
         })
+    }
+
+    /// What the connection has counted since the last call, for statistics.
+    pub fn tell(&mut self) -> Told {
+        self.tell_with(self.codec.stream_count())
+    }
+
+    /// The same at its end.
+    pub fn tell_end(&mut self) -> Told {
+        self.tell_with(0)
+    }
+
+    fn tell_with(&mut self, streams: usize) -> Told {
+        let before = std::mem::replace(&mut self.told_streams, streams);
+        Told {
+            counts: self.codec.take_counts(),
+            opened: streams as i64 - before as i64,
+        }
     }
 
     /// The connection has no streams from now on. `ends_ms`: when it ends by itself. Returns its
