@@ -4,8 +4,8 @@ use super::line::{Cursor, Line, Parse};
 use super::proxy::ProxyBuild;
 use super::server as server_line;
 use crate::model::{
-    BackendTarget, Balance, HashAffinity, HashFunction, HashMethod, HashType, HttpReuse, Proxy,
-    Server,
+    BackendTarget, Balance, DRAWS_DEFAULT, HashAffinity, HashFunction, HashMethod, HashType,
+    HttpReuse, Proxy, Server,
 };
 use sample::Place;
 use std::sync::Arc;
@@ -220,14 +220,18 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.arg(1);
     let bare = name.split('(').next().unwrap_or_default();
     let argument = line.inside_parentheses(1);
-    if let Some(plain) = Balance::plain(if bare.is_empty() { "roundrobin" } else { bare }) {
+    if bare.is_empty() {
+        build.proxy.balance = Balance::default();
+        return Ok(());
+    }
+    if let Some(plain) = Balance::plain(bare) {
         build.proxy.balance = plain;
-        return line.at_most(1);
+        // HAProxy ignores further words here.
+        return Ok(());
     }
     build.proxy.balance = match bare {
         "random" => {
             let draws = draws(line, argument)?;
-            line.at_most(1)?;
             Balance::Random { draws }
         }
         "uri" => uri(line)?,
@@ -263,7 +267,7 @@ pub fn balance(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 fn draws(line: &Line<'_>, argument: Option<&[u8]>) -> Parse<u32> {
     match argument {
-        None => Ok(2),
+        None => Ok(DRAWS_DEFAULT),
         Some(text) => match readable(text).to_string().parse() {
             Ok(draws @ 1..) => Ok(draws),
             _ => Err(line.fault(1, "'random' expects a positive integer argument.")),

@@ -4,10 +4,9 @@ use super::{HashMethod, Proxy};
 use syntax::octets::Octets;
 
 /// `balance` (manual §4.2).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub enum Balance {
     /// In turn, by weight.
-    #[default]
     RoundRobin,
     /// In turn, by a fixed map.
     StaticRr,
@@ -56,6 +55,18 @@ pub enum Balance {
     Sticky,
     /// `mode log`: a hash of the result of converters on a message.
     LogHash(sample::Expr),
+}
+
+/// How many servers `random` draws where that is not given.
+pub const DRAWS_DEFAULT: u32 = 2;
+
+impl Default for Balance {
+    /// `random`, since HAProxy 3.3.
+    fn default() -> Self {
+        Balance::Random {
+            draws: DRAWS_DEFAULT,
+        }
+    }
 }
 
 /// The properties of an algorithm.

@@ -755,11 +755,6 @@ const BACKEND: &[Case] = &[
         "deep",
     ),
     (
-        "balance roundrobin x",
-        "'balance' cannot handle unexpected argument 'x'.",
-        "x",
-    ),
-    (
         "hash-type other",
         "'hash-type' only supports 'consistent' and 'map-based'.",
         "other",

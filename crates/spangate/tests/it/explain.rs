@@ -211,7 +211,7 @@ fn an_assumed_response_goes_through_its_rules() {
 fn persistence_may_be_ignored() {
     let ignored = explained(&["http://a:8080/any", "-H", "Cookie: SRV=B"]);
     let choice = ignored.json["server_choice"].as_str().expect("a choice");
-    assert_eq!(choice, "'balance roundrobin' chooses the server.");
+    assert_eq!(choice, "'balance random' chooses the server.");
     assert_eq!(matching(&ignored), [17, 32]);
 }
 

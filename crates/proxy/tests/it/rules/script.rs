@@ -32,8 +32,7 @@ use spangate_proxy::{Engine, Order, RuntimeConfig, Shared};
 use crate::driver::{Pipe, SimDriver, deliver};
 use crate::setups::runtime_config;
 
-pub const DEFAULTS: &str = "
-defaults
+pub const DEFAULTS: &str = "defaults
     mode http
     timeout client 10s
     timeout server 20s
@@ -43,6 +42,7 @@ defaults
     timeout queue 4s
     timeout tunnel 30s
     timeout tarpit 6s
+    balance roundrobin
     retries 0
     log stdout format raw local0
     log-format \"%ST %tsc\"
