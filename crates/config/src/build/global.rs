@@ -469,7 +469,7 @@ pub fn node(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = one(line, "a name")?;
     if !name
         .bytes()
-        .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_')
+        .all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b))
     {
         return Err(line.fault(1, "'node' valid node names are strings with digits(0-9), letters(A-Z, a-z), hyphen(-) or underscore(_)."));
     }

@@ -4,7 +4,7 @@ pub mod headers;
 pub mod redirect;
 pub mod target;
 
-use super::line::{Cursor, Line, Parse};
+use super::line::{Cursor, Fault, Line, Parse};
 use super::order::{Stage, ends};
 use super::proxy::ProxyBuild;
 use super::{did_you_mean, reply, values};
@@ -187,7 +187,7 @@ pub fn capture(
         "id" => cursor.number(0..=i32::MAX as usize)?,
         _ => return Err(cursor.fault("expects 'len' or 'id'.")),
     };
-    known_slot(build, cursor, word, slot, build.proxy.capture_request.len())?;
+    note_slot(build, cursor, word, slot, false);
     Ok(HttpAction::Capture { expr, slot })
 }
 
@@ -202,37 +202,51 @@ fn capture_response(
         return Err(cursor.fault("expects 'id'."));
     }
     let slot = cursor.number(0..=i32::MAX as usize)?;
-    known_slot(
-        build,
-        cursor,
-        word,
-        slot,
-        build.proxy.capture_response.len(),
-    )?;
+    note_slot(build, cursor, word, slot, true);
     Ok(HttpAction::Capture { expr, slot })
 }
 
-/// Refuses a slot that the frontend does not have. A backend uses the slots of the frontend from
-/// which the request came.
-fn known_slot(
+/// Notes a slot that the frontend does not have yet: a line below the rule may declare it. A
+/// backend uses the slots of the frontend from which the request came.
+fn note_slot(
     build: &mut ProxyBuild<'_, '_>,
     cursor: &Cursor<'_>,
     word: &str,
     slot: usize,
-    slots: usize,
-) -> Parse {
-    if !build.proxy.is_frontend || word != "id" || slot < slots {
-        return Ok(());
+    of_response: bool,
+) {
+    if build.proxy.is_frontend && word == "id" && slot >= slots(&build.proxy, of_response) {
+        let fault = cursor.fault(format!(
+            "unable to find capture id '{slot}' referenced by this rule."
+        ));
+        build.missing_captures.push(MissingCapture {
+            slot,
+            of_response,
+            fault: *fault,
+        });
     }
-    let fault = cursor.fault(format!(
-        "unable to find capture id '{slot}' referenced by this rule."
-    ));
-    if build.is_defaults() {
-        // It depends on the user of the `defaults` section.
-        build.missing_captures.push(*fault);
-        Ok(())
+}
+
+fn slots(proxy: &Proxy, of_response: bool) -> usize {
+    if of_response {
+        proxy.capture_response.len()
     } else {
-        Err(fault)
+        proxy.capture_request.len()
+    }
+}
+
+/// A capture slot that was not declared above the rule that uses it.
+#[derive(Debug)]
+pub struct MissingCapture {
+    slot: usize,
+    of_response: bool,
+    fault: Fault,
+}
+
+impl MissingCapture {
+    /// The fault, unless the frontend declares the slot.
+    pub fn fault(self, proxy: &Proxy) -> Option<Fault> {
+        (self.slot >= slots(proxy, self.of_response)).then_some(self.fault)
     }
 }
 

@@ -2,6 +2,7 @@
 //! start from it share its rules; everything else is copied. HAProxy evaluates those rules in the
 //! using section, so each must be valid in every section that uses it.
 
+use super::http_rules::MissingCapture;
 use super::line::{Fault, Line};
 use super::proxy::ProxyBuild;
 use super::server::Preset;
@@ -22,7 +23,7 @@ pub struct Template {
     tracing: Option<otel::tracing::Tracing>,
     filters: Vec<otel::Declared>,
     missing_backend: Option<Box<Fault>>,
-    missing_captures: Vec<Fault>,
+    missing_captures: Vec<MissingCapture>,
     /// The compiler's number for the section.
     stand_in: u32,
     rules: Rules,
@@ -58,7 +59,8 @@ impl Template {
     pub fn finish(self, shared: &mut Shared<'_>) {
         // Rules of backends use the capture slots of the frontend from which a request came.
         if self.rules.user != Some(Kind::Backend) {
-            for fault in self.missing_captures {
+            let missing = self.missing_captures.into_iter();
+            for fault in missing.filter_map(|missing| missing.fault(&self.proxy)) {
                 shared.settle(Err(fault.into()));
             }
         }

@@ -83,6 +83,26 @@ pub fn abortonclose(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// `option accept-invalid-http-request`, `option accept-invalid-http-response`: old names.
+pub fn accept_invalid(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    no_prefix(line)?;
+    line.at_most_after(1, 0)?;
+    let name = line.arg(1);
+    let is_request = name.ends_with("request");
+    let options = &mut build.proxy.options;
+    let (flag, new) = if is_request {
+        let flag = &mut options.accept_unsafe_violations_in_http_request;
+        (flag, "accept-unsafe-violations-in-http-request")
+    } else {
+        let flag = &mut options.accept_unsafe_violations_in_http_response;
+        (flag, "accept-unsafe-violations-in-http-response")
+    };
+    *flag = true;
+    let message =
+        format!("option '{name}' is deprecated. please use 'option {new}' if absolutely needed.");
+    Err(line.fault(1, message).as_warning())
+}
+
 /// `option tcpka`
 pub fn tcpka(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     no_prefix(line)?;

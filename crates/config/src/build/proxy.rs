@@ -2,6 +2,7 @@
 //! proxy has started from its `defaults` ([`super::inherit`]), the parsers of the keyword table
 //! read its statements.
 
+use super::http_rules::MissingCapture;
 use super::line::{Fault, Line, Parse};
 use super::server::Preset;
 use super::{
@@ -40,7 +41,7 @@ pub struct ProxyBuild<'a, 'd> {
     /// The `default_backend` of `defaults` does not exist: a fault only in a section that uses it.
     pub missing_backend: Option<Box<Fault>>,
     /// Faults for capture slots that rules of a `defaults` use and that it does not have.
-    pub missing_captures: Vec<Fault>,
+    pub missing_captures: Vec<MissingCapture>,
     /// Log formats, which are compiled when the mode is known.
     pub logging: logging::Pending,
     /// `default-server` so far.

@@ -207,8 +207,9 @@ fn header(section: &Section, shared: &mut Shared<'_>) {
         Some(at) => at + 2,
         None => 2,
     };
-    if line.count() > end {
-        let message = if end == 2 && section.kind() != "defaults" {
+    // HAProxy ignores further words behind the name of a `defaults`.
+    if line.count() > end && section.kind() != "defaults" {
+        let message = if end == 2 {
             "please use the 'bind' keyword for listening addresses.".to_owned()
         } else {
             format!(
@@ -334,6 +335,10 @@ fn reserved(
 fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     if let Some(fault) = build.missing_backend.take() {
         build.shared.settle(Err(fault));
+    }
+    let missing = std::mem::take(&mut build.missing_captures).into_iter();
+    for fault in missing.filter_map(|missing| missing.fault(&build.proxy)) {
+        build.shared.settle(Err(fault.into()));
     }
     logging::finish(&mut build);
     super::health::finish(&mut build);

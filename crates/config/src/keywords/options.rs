@@ -68,6 +68,8 @@ const ACKS: &str = "the kernel decides when it acknowledges";
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<Setter>] = &[
     own("abortonclose", DFB, options::abortonclose, "Drops a request whose client has closed before it was served; the default in `mode http`."),
+    own("accept-invalid-http-request", DF, options::accept_invalid, "The old name of `accept-unsafe-violations-in-http-request`."),
+    own("accept-invalid-http-response", DB, options::accept_invalid, "The old name of `accept-unsafe-violations-in-http-response`."),
     http("accept-unsafe-violations-in-http-request", DF, |o| &mut o.accept_unsafe_violations_in_http_request, "Lets some malformed requests pass."),
     http("accept-unsafe-violations-in-http-response", DB, |o| &mut o.accept_unsafe_violations_in_http_response, "Lets some malformed responses pass."),
     switch("allbackups", DB, |o| &mut o.allbackups, "Balances over all backup servers instead of the first one."),

@@ -845,3 +845,59 @@ fn compression_is_inherited_and_refused_word_by_word() {
         "{shown}"
     );
 }
+
+/// What HAProxy accepts in files of others, although nobody would write it so.
+#[test]
+fn habits_of_old_files() {
+    let config = accepted(
+        "global\n node 'haproxy.example.com'\ndefaults mine mode http\n mode http\n timeout client 1s\n \
+         timeout server 1s\n timeout connect 1s\nfrontend f\n bind :80\n default_backend b\n \
+         acl small status -m int eq -- 200\n http-response set-header x y if small\n \
+         http-request capture req.hdr(host) id 0\n declare capture request len 20\n \
+         http-response capture res.hdr(x) id 0\n declare capture response len 20\n\
+         backend b\n balance roundrobin | leastconn\n server s 127.0.0.1:1\n",
+    );
+    assert_eq!(config.global.node.as_deref(), Some("haproxy.example.com"));
+    assert!(matches!(config.proxies[1].balance, Balance::RoundRobin));
+    for what in ["request", "response"] {
+        let shown = report(&format!(
+            "frontend f\n mode http\n bind :80\n http-{what} capture hdr(a) id 0\n"
+        ));
+        assert!(
+            shown.contains("[ALERT]") && shown.contains("unable to find capture id '0'"),
+            "{shown}"
+        );
+        let side = if what == "request" {
+            "frontend"
+        } else {
+            "backend"
+        };
+        let shown = report(&format!(
+            "{side} p\n mode http\n option accept-invalid-http-{what}\n"
+        ));
+        let wanted = format!(
+            "option 'accept-invalid-http-{what}' is deprecated. please use 'option \
+             accept-unsafe-violations-in-http-{what}' if absolutely needed."
+        );
+        assert!(
+            shown.contains("[WARNING]") && shown.contains(&wanted),
+            "{shown}"
+        );
+    }
+}
+
+/// Since HAProxy 3.3.
+#[test]
+fn the_default_of_balance_is_random() {
+    let config = accepted(
+        "defaults\n timeout server 1s\n timeout connect 1s\nbackend a\n server s 127.0.0.1:1\n\
+         backend b\n balance\n server s 127.0.0.1:1\nbackend c\n balance random(3)\n server s 127.0.0.1:1\n",
+    );
+    for (place, wanted) in [(0, 2), (1, 2), (2, 3)] {
+        let balance = &config.proxies[place].balance;
+        assert!(
+            matches!(balance, Balance::Random { draws } if *draws == wanted),
+            "{place}: {balance:?}"
+        );
+    }
+}

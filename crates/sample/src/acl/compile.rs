@@ -470,6 +470,8 @@ fn written_patterns<'w>(
     for (index, word) in words.iter().enumerate().skip(first) {
         if !method.takes_operators() {
             patterns.push((index, Cow::Borrowed(*word)));
+        } else if *word == b"--" {
+            // Behind an operator it ends no flags: HAProxy takes it for a range without bounds.
         } else if let Some(named) = Operator::named(word) {
             operator = named;
         } else if operator == Operator::Eq || word.iter().any(|byte| b":-".contains(byte)) {
