@@ -1,9 +1,9 @@
 //! Forwards bytes both ways without parsing them: TCP, CONNECT and upgraded connections.
 
+use config::model::Direction;
 use net::Driver;
 
 use super::{Cause, Cx};
-use crate::ids::ExchangeId;
 use crate::link::Hold;
 use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
 
@@ -92,9 +92,7 @@ impl<D: Driver> Cx<'_, D> {
             // The end is forwarded after the waiting bytes.
             return;
         }
-        self.tunnel_half_over(stream, stream.server.link(), |tunnel| {
-            std::mem::replace(&mut tunnel.client_ended, true)
-        });
+        self.tunnel_half_over(stream, Direction::Up);
     }
 
     pub fn tunnel_server_ended(&mut self, stream: &mut Stream) {
@@ -111,28 +109,35 @@ impl<D: Driver> Cx<'_, D> {
             // The end is forwarded after the waiting bytes.
             return;
         }
-        self.tunnel_half_over(stream, stream.client, |tunnel| {
-            std::mem::replace(&mut tunnel.server_ended, true)
-        });
+        self.tunnel_half_over(stream, Direction::Down);
     }
 
-    /// One side has ended: ends the other side after all earlier bytes. `mark` marks it as ended,
-    /// and says whether it was.
-    fn tunnel_half_over(
-        &mut self,
-        stream: &mut Stream,
-        other: Option<ExchangeId>,
-        mark: impl FnOnce(&mut Tunnel) -> bool,
-    ) {
-        let Phase::Tunnel(mut tunnel) = stream.phase else {
+    /// The sender of a direction has ended: ends the receiver after all earlier bytes.
+    fn tunnel_half_over(&mut self, stream: &mut Stream, direction: Direction) {
+        let Phase::Tunnel(tunnel) = &mut stream.phase else {
             return;
         };
-        if mark(&mut tunnel) {
+        let has_ended = match direction {
+            Direction::Up => &mut tunnel.client_ended,
+            Direction::Down => &mut tunnel.server_ended,
+        };
+        if std::mem::replace(has_ended, true) {
             return;
         }
-        stream.phase = Phase::Tunnel(tunnel);
-        if let Some(other) = other {
-            self.core.links.send_fin(self.io, other);
+        if let Some(receiver) = stream.receiver(direction) {
+            let links = &mut self.core.links;
+            links.send_fin(self.io, receiver);
+            if links.is_blocked(receiver) {
+                // Bytes that were sent before may turn out only now not to be accepted.
+                let now_ms = self.io.now_ms();
+                let Stream {
+                    activity, up, down, ..
+                } = stream;
+                match direction {
+                    Direction::Up => activity.server.took(up, true, now_ms),
+                    Direction::Down => activity.client.took(down, true, now_ms),
+                }
+            }
         }
         self.tunnel_maybe_over(stream);
     }
