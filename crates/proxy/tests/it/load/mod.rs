@@ -223,7 +223,7 @@ impl Life {
         let h2 = self.setup.h2_clients;
         let is_h2 = h2.unwrap_or_else(|| self.random.chance(50));
         let place = self.peers.len();
-        let kinds: Vec<Kind> = kinds.iter().map(|kind| self.bearable(*kind)).collect();
+        let kinds = self.bearable(kinds);
         let first = self.board.flows.len();
         let flows: Vec<usize> = (first..first + kinds.len()).collect();
         if is_h2 {
@@ -246,15 +246,22 @@ impl Life {
 
     /// Streams of one connection to a server that nobody takes may fill its window, but for a part:
     /// more of them would stop the others.
-    fn bearable(&self, kind: Kind) -> Kind {
+    fn bearable(&self, kinds: &[Kind]) -> Vec<Kind> {
         let is_kept = |kind: Kind| matches!(kind, Kind::Uncredited | Kind::Tiny);
         let flows = self.board.flows.iter();
-        let kept = flows.filter(|flow| is_kept(flow.kind)).count();
-        if self.setup.h2_servers && is_kept(kind) && kept >= KEPT_STREAMS_MAX {
-            Kind::Half
-        } else {
-            kind
-        }
+        let mut kept = flows.filter(|flow| is_kept(flow.kind)).count();
+        let bear = |kind: &Kind| {
+            if !self.setup.h2_servers || !is_kept(*kind) {
+                return *kind;
+            }
+            kept += 1;
+            if kept > KEPT_STREAMS_MAX {
+                Kind::Half
+            } else {
+                *kind
+            }
+        };
+        kinds.iter().map(bear).collect()
     }
 
     /// One that means no good.
