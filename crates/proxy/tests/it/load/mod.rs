@@ -30,7 +30,7 @@ use testing::Random;
 pub const NAME: &str = "load";
 
 /// What one transfer of a connection gets before its transfers are compared, bytes.
-const WINDOW_BYTES: usize = 8 * TURN_BYTES;
+const WINDOW_BYTES: usize = 16 * TURN_BYTES;
 /// A stream's turn on its connection, bytes (`link/mux/h2/turns.rs`).
 const TURN_BYTES: usize = 32 << 10;
 /// Rounds in which everything goes on, beside the turns of others.

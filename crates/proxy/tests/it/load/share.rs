@@ -89,7 +89,8 @@ impl Flow {
 struct Alike {
     kind: Kind,
     window: Option<u32>,
-    /// How many transfers share the client's connection, and how many the server's.
+    /// How many transfers share the client's connection, and how many the server's. Small requests
+    /// take little of it.
     beside_client: usize,
     beside_server: usize,
 }
@@ -199,7 +200,11 @@ impl Board {
     }
 
     fn alike(&self, flow: &Flow) -> Alike {
-        let count = |of: &dyn Fn(&Flow) -> bool| self.flows.iter().filter(|flow| of(flow)).count();
+        let counts = |other: &&Flow| other.kind != Kind::Small;
+        let count = |of: &dyn Fn(&Flow) -> bool| {
+            let flows = self.flows.iter().filter(counts);
+            flows.filter(|other| of(other)).count()
+        };
         Alike {
             kind: flow.kind,
             window: flow.window,
