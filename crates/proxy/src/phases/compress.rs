@@ -58,8 +58,9 @@ impl<'a> Rules<'a> {
         let types = types.into_iter().find(|types| !types.is_empty());
         let is_long = match framing {
             Framing::Length(length) => length > 0 && length >= min_bytes.unwrap_or(0),
-            Framing::Chunked | Framing::UntilClose => true,
-            Framing::None => false,
+            Framing::Chunked => true,
+            // The recipient could not tell an end from a failure.
+            Framing::None | Framing::UntilClose => false,
         };
         let is_of_type = types.is_none_or(|types| {
             let mut given = head.find(b"content-type");

@@ -417,3 +417,11 @@ fn an_empty_request_can_be_decoded() {
         }
     }
 }
+
+#[test]
+fn a_response_that_ends_with_its_connection_stays_as_it_is() {
+    let script = format!(
+        "c1 > GET / HTTP/1.1|host: a|{GZIP}|\ns1 ok\ns1 > HTTP/1.1 200 OK||abc\ns1 fin\nc1 < HTTP/1.1 200 OK|connection: close||abc"
+    );
+    play("until close", "compression algo gzip", &script);
+}
