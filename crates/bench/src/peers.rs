@@ -49,6 +49,8 @@ pub struct Peer {
     pub checks_servers: bool,
     /// It can send access logs to a UDP socket.
     pub logs: bool,
+    /// How long it listens before it has its routes and certificates, milliseconds.
+    settle_ms: u64,
     /// The version that its program reports.
     version: fn(&Path) -> String,
     /// Its program, if it is installed.
@@ -268,7 +270,17 @@ impl Installed {
     /// It does not start; its output is part of the message.
     pub fn start(&self, setting: &Setting, dir: &Path) -> Result<Running, Failure> {
         let mut command = (self.peer.command)(&self.program, setting, dir)?;
-        Ok(start(self.peer.name, &mut command, setting.listen, dir)?.0)
+        let (running, _) = start(self.peer.name, &mut command, setting.listen, dir)?;
+        self.settle();
+        Ok(running)
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing tells when a proxy has its routes"
+    )]
+    fn settle(&self) {
+        std::thread::sleep(Duration::from_millis(self.peer.settle_ms));
     }
 }
 

@@ -17,6 +17,7 @@ pub const PEER: Peer = Peer {
     http2_servers: true,
     checks_servers: false,
     logs: true,
+    settle_ms: 0,
     version,
     find: || on_path("caddy"),
     command,

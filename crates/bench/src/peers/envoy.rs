@@ -19,6 +19,7 @@ pub const PEER: Peer = Peer {
     checks_servers: false,
     // Its access logs go to files and to gRPC.
     logs: false,
+    settle_ms: 0,
     version,
     find: || on_path("envoy"),
     command,

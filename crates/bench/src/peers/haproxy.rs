@@ -23,6 +23,7 @@ pub const PEER: Peer = Peer {
     http2_servers: true,
     checks_servers: true,
     logs: true,
+    settle_ms: 0,
     version: |program| first_line(program, &["-v"]),
     find: || on_path("haproxy"),
     command: |program, setting, dir| command(program, setting, &dir.join("haproxy.cfg")),

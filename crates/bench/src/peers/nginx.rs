@@ -17,6 +17,7 @@ pub const PEER: Peer = Peer {
     http2_servers: false,
     checks_servers: false,
     logs: true,
+    settle_ms: 0,
     version: |program| first_line(program, &["-v"]),
     find: || on_path("nginx"),
     command,

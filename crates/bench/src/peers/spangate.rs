@@ -10,6 +10,7 @@ pub const PEER: Peer = Peer {
     http2_servers: true,
     checks_servers: true,
     logs: true,
+    settle_ms: 0,
     version: |program| first_line(program, &["-v"]),
     find: || {
         Some(std::env::current_exe().ok()?.with_file_name("spangate")).filter(|file| file.is_file())

@@ -19,6 +19,7 @@ pub const PEER: Peer = Peer {
     checks_servers: false,
     // Its access logs go to files and to OTLP.
     logs: false,
+    settle_ms: 1000,
     version: |program| first_line(program, &["version", "--format", "{{.Version}}"]),
     find: || on_path("traefik"),
     command,
