@@ -89,10 +89,16 @@ impl Flow {
 struct Alike {
     kind: Kind,
     window: Option<u32>,
-    /// How many transfers share the client's connection, and how many the server's. Small requests
-    /// take little of it.
-    beside_client: usize,
-    beside_server: usize,
+    /// What shares the client's connection, and the server's.
+    beside_client: Beside,
+    beside_server: Beside,
+}
+
+/// The streams of one connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Beside {
+    bulk: usize,
+    others: usize,
 }
 
 /// What the peers of a life know in common.
@@ -200,10 +206,13 @@ impl Board {
     }
 
     fn alike(&self, flow: &Flow) -> Alike {
-        let counts = |other: &&Flow| other.kind != Kind::Small;
         let count = |of: &dyn Fn(&Flow) -> bool| {
-            let flows = self.flows.iter().filter(counts);
-            flows.filter(|other| of(other)).count()
+            let all = self.flows.iter().filter(|other| of(other));
+            let (bulk, others): (Vec<_>, Vec<_>) = all.partition(|other| other.kind.is_bulk());
+            Beside {
+                bulk: bulk.len(),
+                others: others.len(),
+            }
         };
         Alike {
             kind: flow.kind,
