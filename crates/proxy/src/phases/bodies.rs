@@ -66,20 +66,12 @@ impl<D: Driver> Cx<'_, D> {
         direction: Direction,
         wrote: Wrote,
     ) {
-        let now_ms = self.now_ms();
-        let activity = &mut stream.activity;
-        match direction {
-            Direction::Up => {
-                stream.txn.bytes_to_server += wrote.wire as u64;
-                activity.server.took(&mut stream.up, wrote.blocked, now_ms);
-            }
-            Direction::Down => {
-                stream.txn.bytes_out += wrote.wire as u64;
-                activity
-                    .client
-                    .took(&mut stream.down, wrote.blocked, now_ms);
-            }
-        }
+        let sent_bytes = match direction {
+            Direction::Up => &mut stream.txn.bytes_to_server,
+            Direction::Down => &mut stream.txn.bytes_out,
+        };
+        *sent_bytes += wrote.wire as u64;
+        stream.receiver_took(direction, wrote.blocked, self.now_ms());
         if wrote.blocked
             && let Some(sender) = stream.sender(direction)
         {
@@ -244,11 +236,7 @@ impl<D: Driver> Cx<'_, D> {
         let wrote = self.core.links.send_data(self.io, client, rest);
         page.sent += wrote.taken;
         let is_over = page.sent == page.body.len();
-        stream.txn.bytes_out += wrote.wire as u64;
-        stream
-            .activity
-            .client
-            .took(&mut stream.down, wrote.blocked, self.now_ms());
+        self.after_sending(stream, Direction::Down, wrote);
         if is_over {
             stream.server = ServerEnd::Nobody;
             self.download_came(stream);
@@ -276,14 +264,11 @@ impl<D: Driver> Cx<'_, D> {
                 let wrote = self.core.links.send_data(self.io, client, rest);
                 let is_all = wrote.taken == rest.len();
                 made.leave(wrote.taken);
-                stream.txn.bytes_out += wrote.wire as u64;
-                stream
-                    .activity
-                    .client
-                    .took(&mut stream.down, wrote.blocked, now.ms());
+                self.after_sending(stream, Direction::Down, wrote);
                 if !is_all {
                     return;
                 }
+                continue;
             }
             if made.is_over() {
                 stream.server = ServerEnd::Nobody;
@@ -311,10 +296,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn client_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
-        stream
-            .activity
-            .client
-            .took(&mut stream.down, blocked, self.now_ms());
+        stream.receiver_took(Direction::Down, blocked, self.now_ms());
         if blocked {
             return;
         }
@@ -339,10 +321,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     fn server_moved_on(&mut self, stream: &mut Stream, blocked: bool) {
-        stream
-            .activity
-            .server
-            .took(&mut stream.up, blocked, self.now_ms());
+        stream.receiver_took(Direction::Up, blocked, self.now_ms());
         if blocked {
             return;
         }

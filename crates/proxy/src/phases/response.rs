@@ -1,6 +1,6 @@
 //! The response on its way to the client: reads its head, runs its rules, and sends it.
 
-use config::model::ConnectionMode;
+use config::model::{ConnectionMode, Direction};
 use http::h1::{self, Framing, Strictness};
 use http::{Method, Name, Version};
 use net::Driver;
@@ -149,10 +149,7 @@ impl<D: Driver> Cx<'_, D> {
                 // However many interim responses there are, they wait until the client takes them.
                 links.await_turn(client);
                 links.hold(self.io, server, crate::link::Hold::Peer);
-                stream
-                    .activity
-                    .client
-                    .took(&mut stream.down, true, self.io.now_ms());
+                stream.receiver_took(Direction::Down, true, self.now_ms());
             }
         }
         stream.response.clear();

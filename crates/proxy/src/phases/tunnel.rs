@@ -129,14 +129,7 @@ impl<D: Driver> Cx<'_, D> {
             links.send_fin(self.io, receiver);
             if links.is_blocked(receiver) {
                 // Bytes that were sent before may turn out only now not to be accepted.
-                let now_ms = self.io.now_ms();
-                let Stream {
-                    activity, up, down, ..
-                } = stream;
-                match direction {
-                    Direction::Up => activity.server.took(up, true, now_ms),
-                    Direction::Down => activity.client.took(down, true, now_ms),
-                }
+                stream.receiver_took(direction, true, self.now_ms());
             }
         }
         self.tunnel_maybe_over(stream);

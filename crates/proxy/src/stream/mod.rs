@@ -240,6 +240,17 @@ impl Stream {
         }
     }
 
+    /// The receiver of a direction has accepted bytes, or stopped accepting them. `is_blocked`: some
+    /// are still to be accepted.
+    #[inline(always)]
+    pub fn receiver_took(&mut self, direction: Direction, is_blocked: bool, now_ms: u64) {
+        let activity = &mut self.activity;
+        match direction {
+            Direction::Up => activity.server.took(&mut self.up, is_blocked, now_ms),
+            Direction::Down => activity.client.took(&mut self.down, is_blocked, now_ms),
+        }
+    }
+
     /// The reference that other threads use for this stream of `worker`.
     pub fn reference(&self, worker: WorkerId) -> StreamRef {
         StreamRef {
