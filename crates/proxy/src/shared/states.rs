@@ -386,11 +386,11 @@ mod tests {
     use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
     use std::time::Duration;
 
-    use config::model::{CheckStatus, Config, Proxy, Server, ServerAddress, ServerOptions};
-    use net::Addr;
+    use config::model::{CheckStatus, Config, Proxy, ServerOptions};
 
     use super::*;
     use crate::shared::ServerEvent;
+    use crate::shared::health::tests::checked_server;
 
     /// A clock, and how often a schedule was to be looked at.
     #[derive(Debug, Default)]
@@ -416,23 +416,12 @@ mod tests {
     /// steps that wake their own loop leave no time for checks.
     #[test]
     fn the_steps_of_a_slow_start_change_no_schedule() {
-        let mut options = ServerOptions::default();
-        options.checks.enabled = true;
-        options.checks.slowstart = Duration::from_secs(10);
-        let server = Server {
-            is_named: false,
-            name: "s".to_owned(),
-            address: ServerAddress::Fixed(Addr::Inet(([127, 0, 0, 1], 1).into())),
-            takes_datagrams: false,
-            unresolved: false,
-            fqdn: None,
-            resolvers: None,
-            options,
-            origin: String::new(),
+        let slow = |options: &mut ServerOptions| {
+            options.checks.slowstart = Duration::from_secs(10);
         };
         let backend = Proxy {
             is_backend: true,
-            servers: vec![Arc::new(server)],
+            servers: vec![checked_server("s", slow)],
             ..Proxy::default()
         };
         let config = Config {

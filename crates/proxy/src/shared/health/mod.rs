@@ -12,7 +12,7 @@ mod slow_start;
 mod states;
 mod status;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod view;
 
 use std::fmt;

@@ -16,7 +16,11 @@ use super::slow_start::WHOLE;
 use super::states::{Admin, Cause, OpState, Seen, States};
 use crate::ids::{ProxyId, ServerId};
 
-fn line(name: &str, change: impl FnOnce(&mut ServerOptions)) -> Arc<Server> {
+/// A server with checks.
+pub(in crate::shared) fn checked_server(
+    name: &str,
+    change: impl FnOnce(&mut ServerOptions),
+) -> Arc<Server> {
     let mut options = ServerOptions::default();
     options.checks.enabled = true;
     change(&mut options);
@@ -115,7 +119,7 @@ fn status(states: &States, place: usize) -> String {
 
 #[test]
 fn rise_and_fall() {
-    let mut states = states(false, vec![line("s", |_| {})]);
+    let mut states = states(false, vec![checked_server("s", |_| {})]);
     assert_eq!(status(&states, 0), "UP 1/3");
     pass(&mut states, 0);
     assert_eq!(status(&states, 0), "UP");
@@ -150,7 +154,7 @@ fn rise_and_fall() {
 
 #[test]
 fn every_result_is_logged_where_that_is_asked_for() {
-    let mut states = states(true, vec![line("s", |_| {})]);
+    let mut states = states(true, vec![checked_server("s", |_| {})]);
     pass(&mut states, 0);
     pass(&mut states, 0);
     fail(&mut states, 0);
@@ -175,8 +179,8 @@ fn every_result_is_logged_where_that_is_asked_for() {
 #[test]
 fn backups_are_told_of() {
     let servers = vec![
-        line("a", |_| {}),
-        line("b", |options| options.backup = true),
+        checked_server("a", |_| {}),
+        checked_server("b", |options| options.backup = true),
     ];
     let mut states = states(false, servers);
     fail(&mut states, 0);
@@ -198,11 +202,11 @@ fn backups_are_told_of() {
 
 #[test]
 fn a_server_that_tracks_goes_with_the_other() {
-    let tracker = line("t", |options| {
+    let tracker = checked_server("t", |options| {
         options.checks.enabled = false;
         options.checks.tracked = Some((0, 0));
     });
-    let mut states = states(false, vec![line("s", |_| {}), tracker]);
+    let mut states = states(false, vec![checked_server("s", |_| {}), tracker]);
     fail(&mut states, 0);
     assert_eq!(
         (status(&states, 0), status(&states, 1)),
@@ -241,7 +245,7 @@ fn a_server_that_tracks_goes_with_the_other() {
 
 #[test]
 fn draining_and_maintenance() {
-    let mut states = states(false, vec![line("s", |_| {})]);
+    let mut states = states(false, vec![checked_server("s", |_| {})]);
     states.set_admin(id(0), Admin::FORCED_DRAIN, "");
     assert_eq!(status(&states, 0), "DRAIN 1/3");
     states.clear_admin(id(0), Admin::FORCED_DRAIN);
@@ -270,7 +274,7 @@ fn draining_and_maintenance() {
 
 #[test]
 fn a_status_of_404_retires_a_server() {
-    let mut states = states(false, vec![line("s", |_| {})]);
+    let mut states = states(false, vec![checked_server("s", |_| {})]);
     pass(&mut states, 0);
     let not_found = || outcome(CheckStatus::Layer7OkConditionally, "");
     states.checked(id(0), Checker::Health, not_found());
@@ -293,7 +297,7 @@ fn a_status_of_404_retires_a_server() {
 #[test]
 fn agents_decide_by_what_they_say() {
     let with_agent = |options: &mut ServerOptions| options.checks.agent.enabled = true;
-    let mut states = states(false, vec![line("s", with_agent)]);
+    let mut states = states(false, vec![checked_server("s", with_agent)]);
     pass(&mut states, 0);
     let unreachable = outcome(CheckStatus::Layer4Error, "");
     states.checked(id(0), Checker::Agent, unreachable);
@@ -318,7 +322,7 @@ fn agents_decide_by_what_they_say() {
 #[test]
 fn init_states() {
     let with = |init: InitState| {
-        let server = line("s", |options| options.checks.init_state = init);
+        let server = checked_server("s", |options| options.checks.init_state = init);
         let states = states(false, vec![server]);
         status(&states, 0)
     };
@@ -326,14 +330,17 @@ fn init_states() {
     assert_eq!(with(InitState::Up), "UP 1/3");
     assert_eq!(with(InitState::Down), "DOWN 1/2");
     assert_eq!(with(InitState::FullyDown), "DOWN");
-    let disabled = states(false, vec![line("s", |options| options.disabled = true)]);
+    let disabled = states(
+        false,
+        vec![checked_server("s", |options| options.disabled = true)],
+    );
     assert_eq!(status(&disabled, 0), "MAINT");
 }
 
 #[test]
 fn errors_of_traffic_count_as_they_are_told_to() {
     let after = |on_error: OnError| {
-        let server = line("s", |options| options.checks.on_error = on_error);
+        let server = checked_server("s", |options| options.checks.on_error = on_error);
         let mut states = states(false, vec![server]);
         pass(&mut states, 0);
         states.observed(id(0), 10, Seen::NotConnected);
@@ -348,7 +355,7 @@ fn errors_of_traffic_count_as_they_are_told_to() {
     assert_eq!(after(OnError::FailCheck), (3, OpState::Running, true));
     assert_eq!(after(OnError::SuddenDeath), (2, OpState::Running, true));
     assert_eq!(after(OnError::MarkDown), (0, OpState::Stopped, true));
-    let mut states = states(true, vec![line("s", |_| {})]);
+    let mut states = states(true, vec![checked_server("s", |_| {})]);
     states.observed(id(0), 10, Seen::ReadTimeout);
     let told = told(&mut states);
     assert!(
@@ -359,7 +366,7 @@ fn errors_of_traffic_count_as_they_are_told_to() {
 
 #[test]
 fn intervals_follow_the_state() {
-    let server = line("s", |options| {
+    let server = checked_server("s", |options| {
         options.checks.inter = Duration::from_secs(10);
         options.checks.fastinter = Some(Duration::from_secs(2));
         options.checks.downinter = Some(Duration::from_secs(5));
@@ -380,7 +387,7 @@ fn intervals_follow_the_state() {
 #[test]
 fn a_slow_start_grows() {
     let slow = |options: &mut ServerOptions| options.checks.slowstart = Duration::from_secs(10);
-    let mut states = states(false, vec![line("s", slow)]);
+    let mut states = states(false, vec![checked_server("s", slow)]);
     fail(&mut states, 0);
     pass(&mut states, 0);
     pass(&mut states, 0);
@@ -401,7 +408,7 @@ fn a_slow_start_grows() {
 fn a_slow_start_needs_dynamic_weights() {
     let share = |balance: Balance| {
         let slow = |options: &mut ServerOptions| options.checks.slowstart = Duration::from_secs(10);
-        let mut states = states_with(balance, vec![line("s", slow)]);
+        let mut states = states_with(balance, vec![checked_server("s", slow)]);
         fail(&mut states, 0);
         pass(&mut states, 0);
         pass(&mut states, 0);
@@ -416,7 +423,7 @@ fn a_slow_start_needs_dynamic_weights() {
 
 #[test]
 fn times_of_absence_are_counted() {
-    let mut states = states(false, vec![line("s", |_| {})]);
+    let mut states = states(false, vec![checked_server("s", |_| {})]);
     fail(&mut states, 0);
     states.now_ms += 4000;
     let view = states.server_view(id(0));
@@ -439,7 +446,7 @@ fn times_of_absence_are_counted() {
 
 #[test]
 fn what_servers_send_is_shown_harmlessly() {
-    let mut states = states(true, vec![line("s", |_| {})]);
+    let mut states = states(true, vec![checked_server("s", |_| {})]);
     let text = "a \"quote\" <tag>\r\n\u{e9}";
     states.checked(
         id(0),
@@ -454,7 +461,7 @@ fn what_servers_send_is_shown_harmlessly() {
 }
 
 fn ejecting(name: &str, max_percent: u32) -> Arc<Server> {
-    line(name, |options| {
+    checked_server(name, |options| {
         options.checks.enabled = false;
         options.checks.ejection = Some(OutlierEjection {
             ejection: Duration::from_secs(10),

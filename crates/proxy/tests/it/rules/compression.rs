@@ -11,29 +11,49 @@ fn body() -> String {
     "all work and no play makes a proxy dull. ".repeat(40)
 }
 
+/// Digits without a pattern, which compress to about half of their size.
+fn noise(seed: u64) -> String {
+    let mut random = Random::new(seed);
+    let digits = std::iter::repeat_with(|| char::from(b'0' + random.below(10) as u8));
+    digits.take(400_000).collect()
+}
+
+/// Plays lines; each takes effect before the next one.
+fn settle_each(play: &mut Play, lines: &[&str]) {
+    for line in lines {
+        play.line(line)
+            .unwrap_or_else(|error| panic!("{line}: {error}"));
+        play.settle();
+    }
+}
+
 /// What a client of HTTP/1.1 gets for a response with fields: the head, and the payload of its
 /// chunks.
 fn exchange(lines: &str, asked: &str, response: &str) -> (String, Vec<u8>) {
     let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}{lines}\nserver one 127.0.0.1:81\n"
     )));
-    for line in [
-        &format!("c1 > GET / HTTP/1.1|host: a|{asked}|"),
-        "s1 ok",
-        &format!("s1 > {response}"),
-    ] {
-        play.line(line).expect("it can be done");
-        play.settle();
-    }
+    settle_each(
+        &mut play,
+        &[
+            &format!("c1 > GET / HTTP/1.1|host: a|{asked}|"),
+            "s1 ok",
+            &format!("s1 > {response}"),
+        ],
+    );
     play.line("log 200 ----").expect("a whole response");
-    let sent = play.driver.pipes[0].outbox.peek().to_vec();
+    received(play.driver.pipes[0].outbox.peek())
+}
+
+/// A head, and the payload behind it.
+fn received(sent: &[u8]) -> (String, Vec<u8>) {
     let end = sent.windows(4).position(|window| window == b"\r\n\r\n");
-    let end = end.expect("a head") + 4;
-    let head = String::from_utf8(sent[..end].to_vec()).expect("text");
+    let (head, body) = sent.split_at(end.expect("a head") + 4);
+    let head = String::from_utf8(head.to_vec()).expect("text");
     let payload = if head.contains("chunked") {
-        chunks(&sent[end..])
+        chunks(body)
     } else {
-        sent[end..].to_vec()
+        body.to_vec()
     };
     (head, payload)
 }
@@ -209,56 +229,34 @@ fn a_slow_client_holds_the_server() {
     let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}compression algo gzip\nserver one 127.0.0.1:81\n"
     )));
-    // Digits without a pattern take half of their room.
-    let mut random = Random::new(1);
-    let noise = std::iter::repeat_with(|| char::from(b'0' + random.below(10) as u8));
-    let noise: String = noise.take(400_000).collect();
-    let mut line = |line: &str| {
-        play.line(line)
-            .unwrap_or_else(|error| panic!("{line}: {error}"));
-        play.settle();
-    };
-    line(&format!("c1 > GET / HTTP/1.1|host: a|{GZIP}|"));
-    line("s1 ok");
-    line("full c1");
-    line(&format!(
-        "s1 > HTTP/1.1 200 OK|content-length: {}||{noise}",
-        noise.len()
-    ));
-    line("s1 held");
-    line("drain c1");
-    line("wait 1");
-    line("log 200 ----");
-    let sent = play.driver.pipes[0].outbox.peek().to_vec();
-    let end = sent.windows(4).position(|window| window == b"\r\n\r\n");
-    let payload = chunks(&sent[end.expect("a head") + 4..]);
+    let noise = noise(1);
+    let response = format!("HTTP/1.1 200 OK|content-length: {}||{noise}", noise.len());
+    settle_each(
+        &mut play,
+        &[
+            &format!("c1 > GET / HTTP/1.1|host: a|{GZIP}|"),
+            "s1 ok",
+            "full c1",
+            &format!("s1 > {response}"),
+            "s1 held",
+            "drain c1",
+            "wait 1",
+            "log 200 ----",
+        ],
+    );
+    let (head, payload) = received(play.driver.pipes[0].outbox.peek());
+    assert!(head.contains("chunked"), "{head}");
     assert!(gunzip(&payload) == noise);
 }
 
-/// What a server gets for a request: the head, and the payload.
+/// Sends a request. Returns the head and the payload that the server receives.
 fn upload(lines: &str, request: &str) -> (String, Vec<u8>) {
     let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}{lines}\nserver one 127.0.0.1:81\n"
     )));
-    for line in [&format!("c1 > {request}"), "s1 ok"] {
-        play.line(line).expect("it can be done");
-        play.settle();
-    }
+    settle_each(&mut play, &[&format!("c1 > {request}"), "s1 ok"]);
     let place = play.place("s1").expect("a server");
     received(play.driver.pipes[place].outbox.peek())
-}
-
-/// A head, and the payload behind it.
-fn received(sent: &[u8]) -> (String, Vec<u8>) {
-    let end = sent.windows(4).position(|window| window == b"\r\n\r\n");
-    let (head, body) = sent.split_at(end.expect("a head") + 4);
-    let head = String::from_utf8(head.to_vec()).expect("text");
-    let payload = if head.contains("chunked") {
-        chunks(body)
-    } else {
-        body.to_vec()
-    };
-    (head, payload)
 }
 
 fn post(fields: &str) -> String {
@@ -340,14 +338,14 @@ fn a_backend_adds_to_what_its_frontend_says() {
          backend b\ncompression type text/\nserver one 127.0.0.1:81\n",
     ));
     for (kind, is_compressed) in [("text/plain", true), ("image/png", false)] {
-        for line in [
-            &format!("c1 > GET / HTTP/1.1|host: a|{GZIP}|"),
-            "s1 ok",
-            &format!("s1 > {}", response(&format!("content-type: {kind}|"))),
-        ] {
-            play.line(line).expect("it can be done");
-            play.settle();
-        }
+        settle_each(
+            &mut play,
+            &[
+                &format!("c1 > GET / HTTP/1.1|host: a|{GZIP}|"),
+                "s1 ok",
+                &format!("s1 > {}", response(&format!("content-type: {kind}|"))),
+            ],
+        );
         let outbox = &mut play.driver.pipes[0].outbox;
         let head = String::from_utf8_lossy(outbox.peek()).into_owned();
         let found = head.contains("content-encoding: gzip");
@@ -361,11 +359,8 @@ fn a_request_is_compressed_again_for_the_next_server() {
     let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}{REQUESTS}\nretry-on empty-response\nretries 2\nserver one 127.0.0.1:81\n"
     )));
-    for line in [&format!("c1 > {}", post("")), "s1 ok", "s1 fin", "s2 ok"] {
-        play.line(line)
-            .unwrap_or_else(|error| panic!("{line}: {error}"));
-        play.settle();
-    }
+    let request = format!("c1 > {}", post(""));
+    settle_each(&mut play, &[&request, "s1 ok", "s1 fin", "s2 ok"]);
     let [first, again] = ["s1", "s2"].map(|server| {
         let place = play.place(server).expect("a server");
         received(play.driver.pipes[place].outbox.peek())
@@ -379,22 +374,20 @@ fn a_slow_server_holds_the_client() {
     let mut play = Play::new(&runtime_config(&format!(
         "{DEFAULTS}{REQUESTS}\nserver one 127.0.0.1:81\n"
     )));
-    let mut random = Random::new(2);
-    let noise = std::iter::repeat_with(|| char::from(b'0' + random.below(10) as u8));
-    let noise: String = noise.take(400_000).collect();
-    let mut line = |line: &str| {
-        play.line(line)
-            .unwrap_or_else(|error| panic!("{line}: {error}"));
-        play.settle();
-    };
+    let noise = noise(2);
     let head = format!("POST / HTTP/1.1|host: a|content-length: {}||", noise.len());
-    line(&format!("c1 > {head}"));
-    line("s1 ok");
-    line("full s1");
-    line(&format!("c1 > {noise}"));
-    line("c1 held");
-    line("drain s1");
-    line("wait 1");
+    settle_each(
+        &mut play,
+        &[
+            &format!("c1 > {head}"),
+            "s1 ok",
+            "full s1",
+            &format!("c1 > {noise}"),
+            "c1 held",
+            "drain s1",
+            "wait 1",
+        ],
+    );
     let place = play.place("s1").expect("a server");
     let (_, payload) = received(play.driver.pipes[place].outbox.peek());
     assert!(gunzip(&payload) == noise);
