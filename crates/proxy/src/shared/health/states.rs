@@ -877,21 +877,22 @@ impl States {
 
     /// Updates the state of a server for the data path.
     pub fn touch(&mut self, id: ServerId) {
-        self.out.push(Transition {
-            server: id,
-            message: None,
-            ends_sessions_of: Vec::new(),
-            backend_is_down: false,
-            reschedules: true,
-        });
+        self.update(id, true);
     }
 
     /// The same for a step of a slow start, which changes no schedule.
     pub fn warmed(&mut self, id: ServerId) {
-        self.touch(id);
-        if let Some(transition) = self.out.last_mut() {
-            transition.reschedules = false;
-        }
+        self.update(id, false);
+    }
+
+    fn update(&mut self, server: ServerId, reschedules: bool) {
+        self.out.push(Transition {
+            server,
+            message: None,
+            ends_sessions_of: Vec::new(),
+            backend_is_down: false,
+            reschedules,
+        });
     }
 
     /// The name of the server's host is not the one of the configuration: a user changed it, or a
