@@ -58,7 +58,7 @@ impl<'a> Passphrases<'a> {
         }
     }
 
-    /// Decrypts the key of a PEM text, which is from this file.
+    /// Decrypts a key. `path`: its file, for the program that returns passphrases.
     fn open(&mut self, key: &Encrypted, path: &Path) -> Result<Vec<u8>, String> {
         let mut known = self.known.iter();
         if let Some(opened) = known.find_map(|passphrase| key.decrypt(passphrase)) {
@@ -72,7 +72,8 @@ impl<'a> Passphrases<'a> {
     }
 }
 
-/// The first private key of a PEM text, which is from this file. None if there is none.
+/// The first private key of a PEM text; none if it has no key. `path`: the file of the text, for
+/// messages and for the program that returns passphrases.
 ///
 /// # Errors
 /// It is malformed, or encrypted and cannot be decrypted.

@@ -189,7 +189,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsStream<S> {
         if !is_written {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
-        // These bytes are taken. The next call reports a failure.
+        // The bytes count as written even if sending fails here: the next call reports the failure.
         let _ = this.poll_send(context);
         Poll::Ready(Ok(bytes.len()))
     }

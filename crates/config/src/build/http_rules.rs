@@ -235,7 +235,7 @@ fn slots(proxy: &Proxy, of_response: bool) -> usize {
     }
 }
 
-/// A capture slot that was not declared above the rule that uses it.
+/// A rule uses a capture slot that no earlier line declares. A later line may still declare it.
 #[derive(Debug)]
 pub struct MissingCapture {
     slot: usize,

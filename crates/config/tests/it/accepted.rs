@@ -846,7 +846,7 @@ fn compression_is_inherited_and_refused_word_by_word() {
     );
 }
 
-/// What HAProxy accepts in files of others, although nobody would write it so.
+/// Unusual spellings in old configurations that HAProxy accepts.
 #[test]
 fn habits_of_old_files() {
     let config = accepted(

@@ -96,7 +96,7 @@ pub(crate) struct Accounts<'a> {
 }
 
 impl<D: Driver> Cx<'_, D> {
-    /// To count.
+    /// The methods that count events, with what they need.
     #[inline(always)]
     pub fn accounts(&self) -> Accounts<'_> {
         Accounts {
@@ -207,7 +207,7 @@ impl Accounts<'_> {
         }
     }
 
-    /// Counts the end of such a stream.
+    /// Counts the end of a stream whose client or server speaks HTTP/2.
     #[inline(never)]
     fn account_h2(self, stream: &Stream, bytes: [u64; 4]) {
         self.tell_h2_bytes(stream, bytes);

@@ -208,8 +208,8 @@ fn is_old_browser(stream: &Stream) -> bool {
     }
 }
 
-/// Whether the payload of a response may be replaced: the server forbids it in no way, and there is
-/// no `multipart` message, whose parts may come one by one.
+/// Whether the payload of a response may be replaced: there is no `no-transform`, the entity tag is
+/// valid, and the message is not `multipart`, whose parts may come one by one.
 fn may_transform(head: &Head) -> bool {
     let mut controls = head.get_all(Name::CacheControl);
     let keeps = controls.any(|(_, value)| has_item(value, b"no-transform"));

@@ -1,5 +1,5 @@
-//! Payload on its way through the filters of its direction: bandwidth limits (`filter bwlim-in`,
-//! `filter bwlim-out`) and compression.
+//! The filters that payload passes in its direction: bandwidth limits (`filter bwlim-in`, `filter
+//! bwlim-out`), then compression.
 
 use config::model::Direction;
 use net::Driver;

@@ -51,8 +51,8 @@ impl<D: Driver> Cx<'_, D> {
         stream.go(Phase::SelectServer)
     }
 
-    /// Adds the request's identifier and the client's addresses, and chooses how the messages are
-    /// compressed.
+    /// Adds header fields to the request: its identifier and the client's addresses. Selects the
+    /// compression of the request and of the response.
     #[inline(never)]
     fn add_request_fields(&mut self, stream: &mut Stream) {
         let frontend = self.runtime_config.proxy(stream.frontend);

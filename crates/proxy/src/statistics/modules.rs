@@ -80,14 +80,14 @@ impl Http1 {
     }
 }
 
-/// Fills the fields of TLS of a frontend or listener.
+/// Fills the TLS fields in the row of a frontend or listener.
 pub(super) fn front_tls(row: &mut Row<'_>, sums: &FrontSums) {
     for (column, count) in FRONT_TLS {
         row.set(column, sums.get(count));
     }
 }
 
-/// Fills the fields of TLS of a backend or server.
+/// Fills the TLS fields in the row of a backend or server.
 pub(super) fn back_tls(row: &mut Row<'_>, sums: &BackSums) {
     for (column, count) in BACK_TLS {
         row.set(column, sums.counts.get(count));
@@ -95,7 +95,7 @@ pub(super) fn back_tls(row: &mut Row<'_>, sums: &BackSums) {
 }
 
 impl View<'_> {
-    /// Fills the fields of HTTP/1 and HTTP/2 of a frontend.
+    /// Fills the HTTP/1 and HTTP/2 fields in the row of a frontend.
     pub(super) fn front_modules(&self, row: &mut Row<'_>, id: ProxyId, sums: &FrontSums) {
         for (column, count) in FRONT_H2 {
             row.set(column, sums.get(count));
@@ -103,7 +103,7 @@ impl View<'_> {
         self.front_http1(id, sums).fill(row);
     }
 
-    /// Fills the fields of HTTP/1 and HTTP/2 of a backend.
+    /// Fills the HTTP/1 and HTTP/2 fields in the row of a backend.
     pub(super) fn back_modules(&self, row: &mut Row<'_>, id: ProxyId, sums: &BackSums) {
         for (column, count) in BACK_H2 {
             row.set(column, sums.counts.get(count));

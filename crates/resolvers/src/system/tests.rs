@@ -178,7 +178,8 @@ fn a_name_with_enough_dots_is_asked_for_as_it_is_first() {
     assert_eq!(server.names(), ["w3.example", "w3.example.a.test"]);
 }
 
-/// The search goes on after every kind of answer, and ends when a nameserver refuses.
+/// The next search domain is tried after an empty answer, an unknown name and a failure of the
+/// nameserver. It is not tried after a refusal.
 #[test]
 fn errors_decide_whether_the_search_goes_on() {
     let server = Noted::start(|name, record_type| {

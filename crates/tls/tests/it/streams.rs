@@ -108,7 +108,7 @@ fn a_refused_certificate_fails_both_handshakes() {
         let (client, server) = pair(false).await;
         let why = client.err().expect("a refusal").to_string();
         assert!(why.contains("certificate"), "{why}");
-        // The server's handshake may be over before the alert arrives (TLS 1.3).
+        // In TLS 1.3, the server may complete its handshake before it receives the client's alert.
         if let Ok(mut server) = server {
             server.read(&mut [0; 1]).await.expect_err("an alert");
         }

@@ -41,7 +41,8 @@ pub struct TlsFinding {
     pub text: String,
 }
 
-/// A bind line of a section that is not a proxy, by the indexes of the section and of the line.
+/// Identifies a bind line of a section `log-forward` or `peers`. The numbers are indexes in the
+/// configuration.
 #[derive(Clone, Copy, Debug)]
 pub enum SectionBind {
     /// Of a section `log-forward`.
@@ -58,7 +59,8 @@ pub enum SectionBind {
     },
 }
 
-/// A server of a section that is not a proxy, by the indexes of the section and of the server.
+/// Identifies a server of a section `ring` or `peers`. The numbers are indexes in the
+/// configuration.
 #[derive(Clone, Copy, Debug)]
 pub enum SectionServer {
     /// Of a section `ring`.
@@ -77,7 +79,8 @@ pub enum SectionServer {
     },
 }
 
-/// The places of the sections that are not proxies, which come after the proxies.
+/// Where the sections of each kind begin in [`Tls::binds`] and [`Tls::servers`]. The proxies come
+/// first.
 #[derive(Clone, Copy, Debug, Default)]
 struct FirstPlaces {
     ring: usize,

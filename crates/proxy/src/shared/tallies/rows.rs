@@ -243,7 +243,8 @@ impl<C: Counted, const N: usize> Row<C, N> {
         }
     }
 
-    /// Adds what an HTTP/2 connection has counted. Its open streams change by `opened`.
+    /// Adds the counts of an HTTP/2 connection. `opened`: the change in the number of its open
+    /// streams.
     pub fn add_h2(&self, counts: &http::h2::Counts, opened: i64) {
         for (what, by) in C::counts(counts) {
             self.add(what, u64::from(by));
