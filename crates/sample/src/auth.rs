@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use ctutils::CtEq;
 use syntax::octets::Octets;
 
-pub use crypt::Hash;
+pub use crypt::{Hash, NotAHash};
 
 /// The longest password that is compared with a hash, as in libxcrypt. Hashing takes longer for
 /// longer passwords.

@@ -5,10 +5,13 @@ use super::values::bad_name_character;
 use super::{Shared, unknown};
 use crate::keywords::other;
 use crate::tree::{Section, Span};
-use sample::auth::{Hash, Password, User, Userlist};
+use sample::auth::{Hash, NotAHash, Password, User, Userlist};
 use std::collections::HashMap;
 use std::sync::Arc;
 use syntax::octets::Octets;
+
+/// The first characters of texts that lock an account on purpose (shadow(5)).
+const LOCKS: [char; 2] = ['!', '*'];
 
 /// Users and groups as written; their references are resolved at the end of the section.
 #[derive(Default)]
@@ -33,7 +36,7 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let mut draft = Draft::default();
     for line in section.statements.iter().map(Line::new) {
         let result = match line.keyword() {
-            "user" => user(&mut draft, &line, name),
+            "user" => user(&mut draft, &line, name, shared),
             "group" => group(&mut draft, &line, name),
             _ => {
                 let known = other::table("userlist").unwrap_or_default();
@@ -64,7 +67,7 @@ fn name<'a>(line: &Line<'a>, kind: &str) -> Parse<&'a str> {
 }
 
 /// `user <name> [password|insecure-password <password>] [groups <group>,…]`
-fn user(draft: &mut Draft, line: &Line<'_>, list: &str) -> Parse {
+fn user(draft: &mut Draft, line: &Line<'_>, list: &str, shared: &mut Shared<'_>) -> Parse {
     let name = name(line, "user")?;
     if draft
         .users
@@ -84,12 +87,24 @@ fn user(draft: &mut Draft, line: &Line<'_>, list: &str) -> Parse {
         match cursor.take() {
             "password" => {
                 let text = cursor.value("<password>")?;
-                let hash = Hash::parse(text).map_err(|why| {
-                    cursor.fault(format!(
-                        "the encrypted password used for user '{name}' is not supported by crypt(3): {why}."
-                    ))
-                })?;
-                user.password = Password::Hash(hash);
+                user.password = match Hash::parse(text) {
+                    Ok(hash) => Password::Hash(hash),
+                    // As in HAProxy, such a text is no error.
+                    Err(NotAHash::OfNoPassword(why)) => {
+                        if !text.starts_with(LOCKS) {
+                            let message = format!(
+                                "no password matches the encrypted password used for user '{name}': {why}."
+                            );
+                            shared.settle(Err(cursor.fault(message).as_warning()));
+                        }
+                        Password::Never
+                    }
+                    Err(NotAHash::Unknown(why)) => {
+                        return Err(cursor.fault(format!(
+                            "the encrypted password used for user '{name}' is not supported by crypt(3): {why}."
+                        )));
+                    }
+                };
             }
             "insecure-password" => {
                 user.password = Password::Plain(cursor.octets("<password>")?);

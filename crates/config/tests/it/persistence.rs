@@ -254,8 +254,17 @@ fn faults() {
 fn faults_of_users() {
     let cases = [
         (
-            "user a password plain",
+            "user a password abJnggxhB/yWI",
             "the encrypted password used for user 'a' is not supported by crypt(3)",
+        ),
+        (
+            "user a password plain",
+            "[WARNING]  (1) : config : parsing [t.cfg:4] : no password matches the encrypted password used for user 'a': \
+             it has the form of no hash.",
+        ),
+        (
+            "user a password $1$short",
+            "no password matches the encrypted password used for user 'a': it ends too early.",
         ),
         (
             "user u insecure-password x",

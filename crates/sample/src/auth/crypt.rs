@@ -15,6 +15,25 @@ pub struct Hash {
     wanted: Box<str>,
 }
 
+/// Why a text is not a hash that can be verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotAHash {
+    /// It may be a hash of a scheme or with parameters that this program lacks.
+    Unknown(String),
+    /// It is no hash of any scheme: crypt(3) returns another text for every password. Such texts
+    /// lock an account.
+    OfNoPassword(&'static str),
+}
+
+impl std::fmt::Display for NotAHash {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            NotAHash::Unknown(why) => out.write_str(why),
+            NotAHash::OfNoPassword(why) => out.write_str(why),
+        }
+    }
+}
+
 enum Scheme {
     /// The field is the scheme's name, which is part of the hash.
     Md5(&'static [u8]),
@@ -39,11 +58,22 @@ impl Hash {
     /// Parses a hash in a format of crypt(3).
     ///
     /// # Errors
-    /// The text has no known format, or this program cannot verify it: the reason.
-    pub fn parse(text: &str) -> Result<Hash, String> {
+    /// The text is no hash, or this program cannot verify it.
+    pub fn parse(text: &str) -> Result<Hash, NotAHash> {
         const KNOWN: &str = "this version checks $1$ (MD5), $2a$, $2b$ and $2y$ (bcrypt), $5$ (SHA-256), $6$ (SHA-512) and $y$ (yescrypt)";
-        let mut parts = text.strip_prefix('$').ok_or(KNOWN)?.split('$');
-        let mut part = || parts.next().ok_or("it ends too early");
+        let unknown = |why: &str| NotAHash::Unknown(why.to_owned());
+        let Some(rest) = text.strip_prefix('$') else {
+            return Err(if may_be_des(text) {
+                unknown(KNOWN)
+            } else {
+                NotAHash::OfNoPassword("it has the form of no hash")
+            });
+        };
+        let mut parts = rest.split('$');
+        let mut part = || {
+            let part = parts.next();
+            part.ok_or(NotAHash::OfNoPassword("it ends too early"))
+        };
         match part()? {
             "1" => {
                 let (salt, wanted) = (part()?, part()?);
@@ -53,8 +83,11 @@ impl Hash {
                 let mut salt = part()?;
                 let mut rounds = Rounds::default();
                 if let Some(number) = salt.strip_prefix("rounds=") {
-                    let number = number.parse().map_err(|_| "its rounds are no number")?;
-                    rounds = Rounds::new(number).map_err(|_| "its rounds are out of range")?;
+                    let number = number
+                        .parse()
+                        .map_err(|_| NotAHash::OfNoPassword("its rounds are no number"))?;
+                    rounds = Rounds::new(number)
+                        .map_err(|_| NotAHash::OfNoPassword("its rounds are out of range"))?;
                     salt = part()?;
                 }
                 let (scheme, length) = match scheme {
@@ -67,22 +100,24 @@ impl Hash {
                 // A text that parses cannot fail in a later verification.
                 let parts: bcrypt::HashParts = text
                     .parse()
-                    .map_err(|error: bcrypt::BcryptError| error.to_string())?;
+                    .map_err(|_| NotAHash::OfNoPassword("its length is wrong or its digits are"))?;
                 if !(4..=31).contains(&parts.get_cost()) {
-                    return Err("its cost is out of range".into());
+                    return Err(NotAHash::OfNoPassword("its cost is out of range"));
                 }
                 Hash::new(Scheme::Bcrypt, b"", text, text.len())
             }
             "y" => {
-                let costs: Costs = part()?.parse().map_err(|_| "its parameters are wrong")?;
+                let costs: Costs = part()?
+                    .parse()
+                    .map_err(|_| unknown("its parameters are wrong"))?;
                 let memory = costs.n().saturating_mul(u64::from(costs.r()) * 128);
                 if memory > MEMORY_BYTES_MAX {
-                    return Err("it takes too much memory to check".into());
+                    return Err(unknown("it takes too much memory to check"));
                 }
-                let salt = decode(part()?).ok_or("its salt is wrong")?;
+                let salt = decode(part()?).ok_or_else(|| unknown("its salt is wrong"))?;
                 Hash::new(Scheme::Yescrypt(costs), &salt, part()?, 43)
             }
-            _ => Err(KNOWN.into()),
+            _ => Err(unknown(KNOWN)),
         }
     }
 
@@ -91,11 +126,13 @@ impl Hash {
     ///
     /// # Errors
     /// As for [`Hash::parse`].
-    pub fn parse_apache(text: &str) -> Result<Hash, String> {
+    pub fn parse_apache(text: &str) -> Result<Hash, NotAHash> {
         let Some(rest) = text.strip_prefix("$apr1$") else {
             return Hash::parse(text);
         };
-        let (salt, wanted) = rest.split_once('$').ok_or("it ends too early")?;
+        let (salt, wanted) = rest
+            .split_once('$')
+            .ok_or(NotAHash::OfNoPassword("it ends too early"))?;
         Hash::new(Scheme::Md5(b"$apr1$"), salt.as_bytes(), wanted, 22)
     }
 
@@ -110,9 +147,9 @@ impl Hash {
         }
     }
 
-    fn new(scheme: Scheme, salt: &[u8], wanted: &str, length: usize) -> Result<Hash, String> {
+    fn new(scheme: Scheme, salt: &[u8], wanted: &str, length: usize) -> Result<Hash, NotAHash> {
         if wanted.len() != length {
-            return Err("its length is wrong".into());
+            return Err(NotAHash::OfNoPassword("its length is wrong"));
         }
         Ok(Hash {
             scheme,
@@ -150,6 +187,23 @@ impl Hash {
             }
         }
         same(text.as_bytes(), self.wanted.as_bytes())
+    }
+}
+
+/// Whether crypt(3) could return this text for a password by one of the old schemes on DES: two
+/// digits of salt and eleven digits for each block of eight characters, or BSD's form with `_`.
+fn may_be_des(text: &str) -> bool {
+    const SALT: usize = 2;
+    const BLOCK: usize = 11;
+    const OF_BSD: usize = 19;
+    let are_digits = |text: &str| text.bytes().all(|byte| DIGITS.contains(&byte));
+    match text.strip_prefix('_') {
+        Some(rest) => rest.len() == OF_BSD && are_digits(rest),
+        None => {
+            let blocks = text.len().checked_sub(SALT);
+            blocks.is_some_and(|blocks| blocks > 0 && blocks.is_multiple_of(BLOCK))
+                && are_digits(text)
+        }
     }
 }
 
@@ -307,6 +361,41 @@ mod tests {
             assert!(!hash(of_password).is_of(b""), "{of_password}");
             assert!(hash(of_nothing).is_of(b""), "{of_nothing}");
             assert!(!hash(of_nothing).is_of(b"password"), "{of_nothing}");
+        }
+    }
+
+    /// What libxcrypt's `crypt` never returns, and what it may return by schemes that are missing
+    /// here.
+    #[test]
+    fn texts_that_are_no_hashes() {
+        for text in [
+            "",
+            "secret",
+            "*",
+            "!",
+            "!$5$saltstring$OH4IDuTlsuTYPdED1gsuiRMyTAwNlRWyA6Xr3I4/dQ5",
+            "abJnggxhB/y!I",
+            "abJnggxhB/yWIx",
+            "$1$",
+            "$1$salt$short",
+            "$5$rounds=10$salt$S2dlplsLzofRuJ/frAjtaYev58CdqEN6fUby2laILG1",
+            "$6$rounds=5000$salt$short",
+            "$2b$04$short",
+            "$y$j9T$F5Jx5fExrKuPp53xLKQ..1$short",
+        ] {
+            let is = Hash::parse(text);
+            assert!(matches!(is, Err(NotAHash::OfNoPassword(_))), "{text}");
+        }
+        for text in [
+            "abJnggxhB/yWI",
+            "abJnggxhB/yWIJnggxhB/yWI",
+            "_J9..rasmBYk8r9AiWNc",
+            "$7$x$y",
+            "$gy$j9T$x$y",
+            "$y$jzzz$abcdefgh$hycRI05iyPwUdPZDaw/SJaABdj2h8B1Bgxi1Z/4Xke0",
+        ] {
+            let is = Hash::parse(text);
+            assert!(matches!(is, Err(NotAHash::Unknown(_))), "{text}");
         }
     }
 

@@ -81,7 +81,10 @@ fn user(line: &str) -> Result<User, String> {
     let (name, password) = line.split_once(':').ok_or("a line has no colon")?;
     let refuse = |why: String| format!("the password of '{}': {why}", name.escape_debug());
     let password = match password {
-        hash if hash.starts_with('$') => Password::Hash(Hash::parse_apache(hash).map_err(refuse)?),
+        hash if hash.starts_with('$') => {
+            let hash = Hash::parse_apache(hash).map_err(|why| refuse(why.to_string()))?;
+            Password::Hash(hash)
+        }
         hash if hash.starts_with('{') => Password::Hash(sha1(hash).map_err(refuse)?),
         plain => Password::Plain(plain.into()),
     };
