@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::io;
 use std::net::{IpAddr, TcpListener, UdpSocket};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 
@@ -202,15 +202,15 @@ fn datagrams(forward: &LogForward) -> Result<Vec<UdpSocket>, String> {
     let binds = forward.dgram_binds.iter();
     let open = |bind: &DgramBind| {
         let fault = |error: io::Error| unbound(forward, &bind.origin, &bind.address, &error);
-        datagram(&bind.address).map_err(fault)
+        datagram(bind).map_err(fault)
     };
     binds.map(open).collect()
 }
 
 /// A socket for datagrams. It shares its port, so that the next process can have it before this one
 /// ends.
-fn datagram(address: &BindAddress) -> io::Result<UdpSocket> {
-    let address = match address {
+fn datagram(of: &DgramBind) -> io::Result<UdpSocket> {
+    let address = match &of.address {
         BindAddress::Addr(Addr::Inet(address)) => address,
         BindAddress::Addr(Addr::Unix(_)) => return Err(io::ErrorKind::Unsupported.into()),
         BindAddress::Fd(number) => {
@@ -224,6 +224,9 @@ fn datagram(address: &BindAddress) -> io::Result<UdpSocket> {
     };
     let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_reuseport(&socket, true)?;
+    if let Some(interface) = &of.interface {
+        net::sys::bind_to_interface(socket.as_raw_fd(), interface)?;
+    }
     bind(&socket, address)?;
     Ok(UdpSocket::from(socket))
 }

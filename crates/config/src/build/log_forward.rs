@@ -1,7 +1,7 @@
 //! Sections `log-forward` (manual §12.6).
 
 use super::address::{self, Names, Parsed, Ports};
-use super::line::{Line, Parse, leading_integer};
+use super::line::{Cursor, Line, Parse, leading_integer};
 use super::tls::bind::finish_proxy;
 use super::{Shared, bind, did_you_mean, log_line, not_yet, unknown, values};
 use crate::keywords::{self, Places, other};
@@ -115,16 +115,18 @@ fn unsupported(bind: &Bind) -> Option<&'static str> {
     used.next().map(|(word, _)| word)
 }
 
-/// `dgram-bind <address>[,<address>]…`
+/// `dgram-bind <address>[,<address>]… [name <name>] [interface <interface>]`
 fn dgram_bind(forward: &mut LogForward, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse {
     line.need(1, || {
         "'dgram-bind' expects an address as argument.".to_owned()
     })?;
     let written = address::resolved(line, 1, shared, "'dgram-bind'")?;
     let fault = |why: String| line.fault(1, format!("'dgram-bind' : {why}."));
+    let known = forward.dgram_binds.len();
     let mut add = |address| {
         forward.dgram_binds.push(DgramBind {
             address,
+            interface: None,
             origin: line.span(1).place(),
         });
     };
@@ -144,19 +146,36 @@ fn dgram_bind(forward: &mut LogForward, line: &Line<'_>, shared: &mut Shared<'_>
             }
         }
     }
-    let word = line.arg(2);
-    let is_known = keywords::find(keywords::bind::KEYWORDS, word).is_some()
-        || super::tls::find(word, Places::BIND).is_some();
-    match word {
-        "" => Ok(()),
-        _ if is_known => Err(line.fault(2, not_yet(&format!("dgram-bind … {word}")))),
-        _ => {
-            let names = keywords::bind::KEYWORDS.iter().map(|row| row.name);
-            let hint = did_you_mean(word, names);
-            let message = format!("unknown keyword '{word}' in 'log-forward' section{hint}.");
-            Err(line.fault(2, message))
+    if let Some(interface) = dgram_options(line)? {
+        for bind in &mut forward.dgram_binds[known..] {
+            bind.interface = Some(interface.clone());
         }
     }
+    Ok(())
+}
+
+/// Reads the options of a `dgram-bind` line from word 2 on: the interface, if one is given. A name
+/// has no effect, as in HAProxy: these sockets have no statistics.
+fn dgram_options(line: &Line<'_>) -> Parse<Option<String>> {
+    let mut interface = None;
+    let mut cursor = Cursor { line: *line, at: 2 };
+    while !cursor.peek().is_empty() {
+        let word = cursor.take();
+        let is_known = keywords::find(keywords::bind::KEYWORDS, word).is_some()
+            || super::tls::find(word, Places::BIND).is_some();
+        match word {
+            "name" => drop(cursor.value("<name>")?),
+            "interface" => interface = Some(cursor.value("<interface>")?.to_owned()),
+            _ if is_known => return Err(cursor.fault(not_yet(&format!("dgram-bind … {word}")))),
+            _ => {
+                let names = keywords::bind::KEYWORDS.iter().map(|row| row.name);
+                let hint = did_you_mean(word, names);
+                let message = format!("unknown keyword '{word}' in 'log-forward' section{hint}.");
+                return Err(cursor.fault(message));
+            }
+        }
+    }
+    Ok(interface)
 }
 
 /// `log global`, `log <target> …`, `no log`

@@ -170,7 +170,7 @@ const HTTP_ERRORS: &[Known] = &[
 pub const LOG_FORWARD: &[Known] = &[
     served("backlog", "Length of the queue of connections to accept."),
     Keyword::partly("bind", Places::NONE, (), "`accept-proxy`, `proto` and `maxconn`", "Addresses that receive streams."),
-    Keyword::partly("dgram-bind", Places::NONE, (), "options, and UNIX sockets", "Addresses that receive datagrams."),
+    Keyword::partly("dgram-bind", Places::NONE, (), "options but `name` and `interface`, and UNIX sockets", "Addresses that receive datagrams."),
     Keyword::partly("log", Places::NONE, (), "`profile`", "Where to send logs."),
     served("maxconn", "Most connections at a time; 10 by default."),
     served("option", "`assume-rfc6587-ntf`, `dont-parse-log` and `host`."),

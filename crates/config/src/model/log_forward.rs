@@ -57,6 +57,8 @@ impl LogForward {
 pub struct DgramBind {
     /// The address.
     pub address: BindAddress,
+    /// The network interface to receive from.
+    pub interface: Option<String>,
     /// `file:line`
     pub origin: String,
 }

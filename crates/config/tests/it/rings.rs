@@ -142,7 +142,8 @@ fn a_whole_log_forward() {
         "global
  log stderr format iso local7
 log-forward relay
- dgram-bind 127.0.0.1:1514,udp@[::1]:1515
+ dgram-bind 127.0.0.1:1514,udp@[::1]:1515 name datagrams interface lo
+ dgram-bind 127.0.0.1:1516 name other
  bind 127.0.0.1:1514 interface lo
  backlog 7
  maxconn 20
@@ -167,7 +168,10 @@ backend b
     let [relay, plain] = &*config.log_forwards else {
         panic!("{:?}", config.log_forwards);
     };
-    assert_eq!((relay.dgram_binds.len(), relay.binds.len()), (2, 1));
+    assert_eq!((relay.dgram_binds.len(), relay.binds.len()), (3, 1));
+    let interfaces = relay.dgram_binds.iter();
+    let interfaces: Vec<_> = interfaces.map(|bind| bind.interface.as_deref()).collect();
+    assert_eq!(interfaces, [Some("lo"), Some("lo"), None]);
     assert_eq!((relay.backlog, relay.maxconn), (Some(7), 20));
     assert_eq!(relay.timeout_client, Some(Duration::from_secs(5)));
     assert!(relay.dont_parse && relay.assume_lines);
@@ -231,6 +235,14 @@ fn faults_of_log_forwards() {
         (
             "log-forward f\n dgram-bind :1 tfo\n",
             "keyword 'dgram-bind … tfo' is known but",
+        ),
+        (
+            "log-forward f\n dgram-bind :1 name\n",
+            "'name' expects <name> as argument.",
+        ),
+        (
+            "log-forward f\n dgram-bind :1 name x y\n",
+            "unknown keyword 'y' in 'log-forward' section",
         ),
         (
             "log-forward f\n dgram-bind :1 x\n",

@@ -156,7 +156,7 @@ fn logs_are_relayed() {
     let ((udp, udp_at), tcp) = (datagrams(), listener());
     let ((out, out_at), (raw, raw_at), (grave, grave_at)) = (sink(), sink(), sink());
     let config = format!(
-        "log-forward relay\n dgram-bind \"fd@${{UDP}}\"\n bind \"fd@${{TCP}}\"\n timeout client 40s\n option host append\n\
+        "log-forward relay\n dgram-bind \"fd@${{UDP}}\" name datagrams\n bind \"fd@${{TCP}}\"\n timeout client 40s\n option host append\n\
          log {out_at} local0\n log {raw_at} format raw sample 2:2 local0\n log {grave_at} format short local0 err\n\
          log ring@r local0\nring r\n format rfc5424\n size 64k\n"
     );
