@@ -8,12 +8,13 @@ use super::address::{self, Names, Parsed, Ports};
 use super::bind::{self, Template};
 use super::global::GlobalBuild;
 use super::line::{Cursor, Line, Parse, leading_integer};
+use super::server::ServerParser;
 use super::tls::bind::finish_proxy;
 use super::tls::server::{ServerWords, option_without_streams};
 use super::{Shared, did_you_mean, tables, unknown, values};
 use crate::diagnostic::Severity;
-use crate::keywords::{self, checks, other, server, tls};
-use crate::model::{Bind, Config, Peer, Peers, ServerTls};
+use crate::keywords::{self, Keyword, Places, checks, other, server, tls};
+use crate::model::{Bind, Config, Peer, Peers, ServerOptions, ServerTls};
 use crate::tree::Section;
 
 /// The variable with the name of this process among its peers.
@@ -53,7 +54,36 @@ struct Reading<'a, 'd> {
 struct PeerOptions {
     shard: u32,
     tls: ServerWords,
+    /// Options of balancing, checks and names, which have no effect on peers.
+    unused: ServerOptions,
 }
+
+/// Options of servers that change the connections of a peer in HAProxy.
+const OF_CONNECTIONS: [&str; 14] = [
+    "cc",
+    "namespace",
+    "proto",
+    "proxy-v2-options",
+    "send-proxy",
+    "send-proxy-v2",
+    "send-proxy-v2-ssl",
+    "send-proxy-v2-ssl-cn",
+    "set-proxy-v2-tlv-fmt*",
+    "socks4",
+    "source",
+    "tcp-md5sig",
+    "tcp-ut",
+    "tfo",
+];
+
+/// Options of the TLS of health checks.
+const OF_CHECKS: [&str; 5] = [
+    "check-alpn",
+    "check-sni",
+    "check-sni-auto",
+    "check-ssl",
+    "no-check-sni-auto",
+];
 
 /// Reads a section `peers`.
 pub fn section(section: &Section, shared: &mut Shared<'_>) {
@@ -81,6 +111,7 @@ pub fn section(section: &Section, shared: &mut Shared<'_>) {
     let defaults = PeerOptions {
         shard: 0,
         tls: shared.tls.server.clone(),
+        unused: ServerOptions::default(),
     };
     let mut reading = Reading {
         shared,
@@ -228,6 +259,11 @@ impl Reading<'_, '_> {
         }
         peer.address = Some(self.address(line)?);
         let options = self.options(line, 3)?;
+        if options.has_ignored() {
+            let message =
+                format!("{title} : init_addr, resolvers, check and agent are ignored for peers.");
+            self.shared.settle(Err(line.fault(1, message).as_warning()));
+        }
         peer.shard = options.shard;
         peer.tls = options.tls(&title, line, self.shared);
         if is_local {
@@ -275,6 +311,19 @@ impl Reading<'_, '_> {
             }
             if let Some(keyword) = option_without_streams(word) {
                 options.tls.option(keyword, &mut cursor, self.shared)?;
+                continue;
+            }
+            if let Some(keyword) = without_effect(word) {
+                if let Some(parser) = self.shared.use_of(keyword, "server", &mut cursor)? {
+                    parser(&mut options.unused, &mut cursor, self.shared)?;
+                }
+                continue;
+            }
+            if let Some(keyword) = super::tls::find(word, Places::SERVER)
+                && OF_CHECKS.contains(&word)
+            {
+                let mut unused = ServerWords::default();
+                unused.option(keyword, &mut cursor, self.shared)?;
                 continue;
             }
             let names = || {
@@ -371,7 +420,26 @@ impl Reading<'_, '_> {
     }
 }
 
+/// An option of servers that has no effect on a peer.
+fn without_effect(word: &str) -> Option<&'static Keyword<ServerParser>> {
+    keywords::find(server::KEYWORDS, word)
+        .filter(|keyword| !OF_CONNECTIONS.contains(&keyword.name))
+        .or_else(|| keywords::find_in(checks::OPTIONS, word, Places::SERVER))
+}
+
 impl PeerOptions {
+    /// Whether an option without effect promises something: a state of the peer, or the lookup of
+    /// its name.
+    fn has_ignored(&self) -> bool {
+        let ServerOptions {
+            checks,
+            init_addr,
+            resolve,
+            ..
+        } = &self.unused;
+        checks.enabled || checks.agent.enabled || !init_addr.is_empty() || resolve.section.is_some()
+    }
+
     /// TLS of the peer of a line; none for plain connections.
     fn tls(self, title: &str, line: &Line<'_>, shared: &mut Shared<'_>) -> Option<Box<ServerTls>> {
         self.tls

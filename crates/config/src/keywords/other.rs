@@ -196,12 +196,12 @@ const NAMESPACE_LIST: &[Known] = &[k("namespace", "A network namespace.")];
 pub const PEERS: &[Known] = &[
     partly("bind", "`accept-proxy`, `proto`, `maxconn`", "The local peer's address."),
     partly("default-bind", "`accept-proxy`, `proto`, `maxconn`", "Defaults of `bind`."),
-    partly("default-server", "options but `shard` and those of TLS, and `sni`, `alpn`", "Defaults of `server`."),
+    partly("default-server", "options of the connection but those of TLS, and `sni`, `alpn`", "Defaults of `server`."),
     served("disabled", "The section is not started."),
     served("enabled", "Cancels `disabled`."),
     k("log", "Where to send logs."),
-    partly("peer", "options but `shard` and those of TLS, and `sni`, `alpn`", "A peer."),
-    partly("server", "options but `shard` and those of TLS, and `sni`, `alpn`", "A peer with its options."),
+    partly("peer", "options of the connection but those of TLS, and `sni`, `alpn`", "A peer."),
+    partly("server", "options of the connection but those of TLS, and `sni`, `alpn`", "A peer with its options."),
     served("shards", "Number of peers that have a part of the entries each."),
     served("table", "A table that is shared."),
 ];

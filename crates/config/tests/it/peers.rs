@@ -43,6 +43,41 @@ fn the_old_way() {
     assert_eq!(table.definition().wire_name, None);
 }
 
+/// Options of balancing and checks have no effect. Only those that promise a state of the peer or
+/// the lookup of its name are told.
+#[test]
+fn options_without_effect() {
+    let section = |line: &str| {
+        format!(
+            "global\n localpeer a\npeers p\n bind :1024\n server a\n{line}\n server b 127.0.0.1:1025\n"
+        )
+    };
+    for line in [
+        " default-server weight 3 maxconn 5 backup inter 1s",
+        " default-server check no-check rise 2 fall 3 check-ssl",
+        " server c 127.0.0.1:1 id 7 minconn 1 on-marked-down shutdown-sessions disabled",
+    ] {
+        let told = told(&section(line), Severity::Warning);
+        assert_eq!(told, "", "{line}");
+    }
+    for line in [
+        " default-server check",
+        " default-server agent-check agent-port 5",
+        " default-server resolvers r",
+        " default-server init-addr none",
+    ] {
+        let text = section(line);
+        let told_warnings = told(&text, Severity::Warning);
+        assert_eq!(
+            told_warnings,
+            "'server b' : init_addr, resolvers, check and agent are ignored for peers."
+        );
+        assert_eq!(told(&text, Severity::Alert), "", "{line}");
+    }
+    let text = section(" default-server weight 300");
+    assert!(told(&text, Severity::Alert).contains("'weight' expects"));
+}
+
 #[test]
 fn the_new_way() {
     let config = accepted(
@@ -182,7 +217,7 @@ fn faults_have_their_words() {
             "'peer b' : unknown keyword 'zzz'",
         ),
         (
-            local(" peer b :1 check\n"),
+            local(" peer b :1 send-proxy\n"),
             "is known but not implemented yet",
         ),
         (
@@ -198,7 +233,7 @@ fn faults_have_their_words() {
             "no SSL certificate specified for bind ':1' at [t.cfg:5] (use 'crt').",
         ),
         (
-            local(" default-server check\n"),
+            local(" default-server source 127.0.0.1\n"),
             "is known but not implemented yet",
         ),
         (
