@@ -6,8 +6,8 @@ use super::proxy::ProxyBuild;
 use super::values;
 use crate::keywords::actions::ActionParser;
 use crate::model::{
-    Amount, BandwidthLimit, BandwidthRate, BandwidthSwitch, Direction, HttpAction, StreamAction,
-    TcpAction,
+    Amount, BandwidthLimit, BandwidthRate, BandwidthSwitch, Direction, FilterPlace, HttpAction,
+    StreamAction, TcpAction,
 };
 use crate::tree::Statement;
 use sample::{Place, table_key};
@@ -88,6 +88,7 @@ pub fn filter(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         direction,
         min_bytes,
         rate,
+        place: FilterPlace::First,
     });
     Ok(())
 }

@@ -94,8 +94,7 @@ fn min_bytes(of: &mut Compressed, line: &Line<'_>) -> Parse {
     line.at_most(2)
 }
 
-/// `filter compression`: the place of compression among the filters. Here it is always the last
-/// one, as in HAProxy without this line.
+/// `filter compression`: the place of compression among the filters ([`super::filter`]).
 pub fn filter(_build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(1)
 }

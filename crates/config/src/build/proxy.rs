@@ -6,8 +6,8 @@ use super::http_rules::MissingCapture;
 use super::line::{Fault, Line, Parse};
 use super::server::Preset;
 use super::{
-    Shared, bandwidth, check, did_you_mean, health, logging, mail, options as option_parsers,
-    order, otel, tls, unknown, values,
+    Shared, bandwidth, check, did_you_mean, filter, health, logging, mail,
+    options as option_parsers, order, otel, tls, unknown, values,
 };
 use crate::keywords::{
     self, Elsewhere, Keyword, Places, State, options, proxy::KEYWORDS, timeouts,
@@ -74,6 +74,8 @@ pub struct ProxyBuild<'a, 'd> {
     pub filters: Vec<otel::Declared>,
     /// Its bandwidth limits, in order.
     pub bandwidth_limits: Vec<bandwidth::Declared>,
+    /// The order of its filters.
+    pub filter_order: filter::FilterOrder,
 }
 
 impl ProxyBuild<'_, '_> {

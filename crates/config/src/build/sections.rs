@@ -4,7 +4,7 @@ use super::inherit::Template;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, cookie, did_you_mean, logging, order, otel, reserve, tls};
+use super::{Shared, cookie, did_you_mean, filter, logging, order, otel, reserve, tls};
 use crate::keywords::Places;
 use crate::model::{Global, Proxy, ProxyName, ServerOptions};
 use crate::tree::{Section, Tree, Word};
@@ -280,6 +280,7 @@ fn open<'a, 'd>(
         otel_seen: otel::check::Seen::default(),
         filters: Vec::new(),
         bandwidth_limits: Vec::new(),
+        filter_order: filter::FilterOrder::default(),
     }
 }
 
@@ -361,12 +362,14 @@ fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
 
 /// Compiles the filters of a proxy, after all of its conditions are known.
 fn finish_filters(build: &mut ProxyBuild<'_, '_>, proxy: usize) {
+    let first = build.shared.otel.len();
     for declared in std::mem::take(&mut build.filters) {
         let mut filter = otel::compile(build, &declared).unwrap_or_default();
         filter.proxy = proxy;
         build.proxy.otel.push(build.shared.otel.len());
         build.shared.otel.push(filter);
     }
+    build.order_filters(first);
     // It comes after the declared filters, whose indexes rules use.
     if let Some(tracing) = build.tracing.take() {
         build.proxy.otel.push(build.shared.otel.len());

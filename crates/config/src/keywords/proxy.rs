@@ -46,7 +46,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("errorloc303", DFB, pages::errorloc303, "`errorloc` with status 303."),
     K::yes("external-check", DB, health::external_check, "The program of `option external-check`, and its `PATH`."),
     K::partly("filter", DFB, filter::statement, "filters but `opentelemetry`, `bwlim-in`, `bwlim-out`, `compression`, `comp-req` and `comp-res`", "Adds a filter to the proxy's streams."),
-    K::not_yet("filter-sequence", FB, "The order of the filters."),
+    K::yes("filter-sequence", FB, filter::sequence, "The filters that run in a direction, and their order."),
     K::yes("force-be-switch", F, persist::force_be_switch, "Lets a request reach a disabled backend.").elsewhere(OnlyIn("frontend or listen")),
     K::yes("force-persist", B, persist::force, "Lets a request reach a server that is down."),
     K::gone("grace", DFB, "the 'grace' keyword is not supported any more since HAProxy version 2.5. Use 'grace' in the global section."),

@@ -18,6 +18,19 @@ pub struct BandwidthLimit {
     pub min_bytes: u32,
     /// The rate.
     pub rate: BandwidthRate,
+    /// Where it stands among the filters of its direction.
+    pub place: FilterPlace,
+}
+
+/// Where a filter stands in its direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FilterPlace {
+    /// It gets the payload as it was received.
+    First,
+    /// It gets what the compression of its proxy makes of the payload.
+    AfterCompression,
+    /// `filter-sequence` does not name it: it does not run.
+    LeftOut,
 }
 
 /// The direction of payload in a stream.

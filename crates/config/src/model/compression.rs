@@ -65,6 +65,8 @@ pub struct Compression {
 pub struct Compressed {
     /// Any of them are.
     pub is_on: bool,
+    /// `filter-sequence` leaves the filter of these messages out.
+    pub is_left_out: bool,
     /// Prefixes of `Content-Type`; empty for any.
     pub types: Vec<Octets>,
     /// Messages with a shorter body, in bytes, are not compressed.

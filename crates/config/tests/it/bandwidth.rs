@@ -1,6 +1,6 @@
 //! `filter bwlim-in`, `filter bwlim-out` and `set-bandwidth-limit`.
 
-use config::model::{BandwidthRate, Direction};
+use config::model::{BandwidthRate, Direction, FilterPlace};
 use spangate_config as config;
 
 use crate::common::{accepted, report, under_caret};
@@ -51,6 +51,91 @@ fn limits_are_read() {
         panic!("{:?}", shared.rate)
     };
     assert_eq!(table.definition().name, "t");
+}
+
+/// The places of the limits of a frontend with these lines, in the order of the lines.
+fn places(lines: &str) -> Vec<FilterPlace> {
+    let config = accepted(&format!("{FRONT}{lines}\n"));
+    let proxy = config.proxies.iter().find(|proxy| proxy.name == "f");
+    let limits = proxy.expect("a proxy").bandwidth_limits.iter();
+    limits.map(|limit| limit.place).collect()
+}
+
+#[test]
+fn limits_have_their_place_among_the_filters() {
+    use FilterPlace::{AfterCompression, First, LeftOut};
+    let lines = " filter bwlim-in a default-limit 1 default-period 1s
+ filter compression
+ filter bwlim-out b default-limit 1 default-period 1s
+ filter bwlim-in c default-limit 1 default-period 1s
+ filter bwlim-out d default-limit 1 default-period 1s
+ compression algo gzip\n";
+    for (sequences, expected) in [
+        (
+            "",
+            [First, AfterCompression, AfterCompression, AfterCompression],
+        ),
+        (
+            " filter-sequence request comp-req,bwlim-in",
+            [
+                AfterCompression,
+                AfterCompression,
+                LeftOut,
+                AfterCompression,
+            ],
+        ),
+        (
+            " filter-sequence response bwlim-out,comp-res",
+            [First, First, AfterCompression, LeftOut],
+        ),
+        (
+            " filter-sequence response bwlim-out",
+            [First, First, AfterCompression, LeftOut],
+        ),
+    ] {
+        assert_eq!(
+            places(&format!("{lines}{sequences}")),
+            expected,
+            "{sequences}"
+        );
+    }
+}
+
+#[test]
+fn faults_of_sequences() {
+    for (line, message) in [
+        (
+            "filter-sequence",
+            "missing argument for 'filter-sequence' in frontend 'f'.",
+        ),
+        (
+            "filter-sequence up a",
+            "expected either 'request' or 'response' for 'filter-sequence' in frontend 'f'.",
+        ),
+        (
+            "filter-sequence request",
+            "missing filter list for 'filter-sequence' in frontend 'f'.",
+        ),
+        (
+            "filter-sequence response compression",
+            "f: error while postparsing response filter-sequence 'compression' : invalid filter name: 'compression' is \
+             not defined on the proxy",
+        ),
+        (
+            "filter-sequence request comp-req,,comp-res",
+            "f: error while postparsing request filter-sequence '' : invalid filter name: '' is not defined on the proxy",
+        ),
+        (
+            "filter-sequence request comp-req x",
+            "'filter-sequence' cannot handle unexpected argument 'x'.",
+        ),
+    ] {
+        let shown = report(&format!("{FRONT} filter compression\n {line}\n"));
+        assert_eq!(shown.matches(message).count(), 1, "{line}: {shown}");
+    }
+    let shown = report("defaults\n filter-sequence request a\n");
+    let message = "'filter-sequence' not allowed in 'defaults' section.";
+    assert!(shown.contains(message), "{shown}");
 }
 
 #[test]

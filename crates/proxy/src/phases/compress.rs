@@ -69,6 +69,7 @@ impl<'a> Rules<'a> {
                 .is_some_and(|(_, value)| types.iter().any(|each| begins(value, each)))
         });
         each().any(|which| which.is_on)
+            && each().any(|which| !which.is_left_out)
             && is_long
             && is_of_type
             && head.version() != Version::Http10
@@ -86,7 +87,9 @@ impl<D: Driver> Cx<'_, D> {
         if may {
             self.begin_request_compression(stream, rules);
         }
-        if rules.each().any(|rules| rules.responses.is_on) && !is_old_browser(stream) {
+        let responses = || rules.each().map(|rules| &rules.responses);
+        let is_on = responses().any(|which| which.is_on);
+        if is_on && responses().any(|which| !which.is_left_out) && !is_old_browser(stream) {
             let coding = coding(rules.codings(), &stream.request);
             stream.coding = coding.filter(|_| may);
             if coding.is_some() && rules.offload() {

@@ -1,12 +1,12 @@
 //! The filters that payload passes in its direction: bandwidth limits (`filter bwlim-in`, `filter
-//! bwlim-out`), then compression.
+//! bwlim-out`), compression, and the bandwidth limits after it.
 
 use config::model::Direction;
 use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::Cx;
-use crate::link::Hold;
+use crate::link::{Hold, Wrote};
 use crate::stream::{Phase, ServerEnd, Stream};
 
 impl<D: Driver> Cx<'_, D> {
@@ -23,7 +23,7 @@ impl<D: Driver> Cx<'_, D> {
         let Some(filters) = &mut stream.channel_mut(direction).filters else {
             return 0;
         };
-        let most = filters.limits.most(bytes.len(), now_us);
+        let most = filters.most(bytes.len(), now_us);
         let (passes, rest) = bytes.split_at(most);
         let used = if filters.compressor.is_some() {
             self.compress(stream, direction, passes)
@@ -47,20 +47,34 @@ impl<D: Driver> Cx<'_, D> {
     /// Sends what the filters of a direction hold. Whether all of it was taken.
     #[cold]
     pub(super) fn send_filtered(&mut self, stream: &mut Stream, direction: Direction) -> bool {
+        let now_us = self.now().mono_ns / 1000;
         let Some(to) = stream.receiver(direction) else {
             return true;
         };
-        let Some(compressor) = stream.channel_mut(direction).compressor_mut() else {
+        let Some(filters) = &mut stream.channel_mut(direction).filters else {
+            return true;
+        };
+        let limits = &mut filters.output_limits;
+        let Some(compressor) = &mut filters.compressor else {
             return true;
         };
         let waiting = compressor.waiting();
         if waiting.is_empty() {
             return true;
         }
-        let wrote = self.core.links.send_data(self.io, to, waiting);
-        let is_all = wrote.taken == waiting.len();
+        let (passes, rest) = waiting.split_at(limits.most(waiting.len(), now_us));
+        let wrote = if passes.is_empty() {
+            Wrote::default()
+        } else {
+            self.core.links.send_data(self.io, to, passes)
+        };
+        let (is_all, rest) = (wrote.taken == waiting.len(), rest.len());
         compressor.has_left(wrote.taken);
+        let wait_ms = limits.take(wrote.taken, rest, now_us);
         self.after_sending(stream, direction, wrote);
+        if rest > 0 {
+            self.delay(stream, direction, wait_ms);
+        }
         is_all
     }
 
@@ -93,18 +107,21 @@ impl<D: Driver> Cx<'_, D> {
     /// Notes that bytes have passed the limits. While `rest` bytes are held back, their sender is
     /// not read.
     fn pace(&mut self, stream: &mut Stream, direction: Direction, bytes: usize, rest: usize) {
-        let now = self.now();
-        let now_us = now.mono_ns / 1000;
-        let sender = stream.sender(direction);
-        let channel = stream.channel_mut(direction);
-        let Some(filters) = &mut channel.filters else {
+        let now_us = self.now().mono_ns / 1000;
+        let Some(filters) = &mut stream.channel_mut(direction).filters else {
             return;
         };
-        let wait_ms = filters.limits.take(bytes, rest, now_us);
-        if rest == 0 {
-            return;
+        let wait_ms = filters.take(bytes, rest, now_us);
+        if rest > 0 {
+            self.delay(stream, direction, wait_ms);
         }
-        let until_ms = now.ms() + wait_ms.max(1);
+    }
+
+    /// Limits hold payload back: it waits, and its sender is not read meanwhile.
+    fn delay(&mut self, stream: &mut Stream, direction: Direction, wait_ms: u64) {
+        let until_ms = self.now_ms() + wait_ms.max(1);
+        let sender = stream.sender(direction);
+        let channel = stream.channel_mut(direction);
         channel.delayed_until_ms = channel.delayed_until_ms.min(until_ms);
         if let Some(sender) = sender {
             self.core.links.hold(self.io, sender, Hold::Pace);

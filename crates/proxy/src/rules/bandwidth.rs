@@ -1,6 +1,8 @@
 //! `set-bandwidth-limit` (manual §4.4, §9.7).
 
-use config::model::{Amount, BandwidthRate, BandwidthSwitch};
+use config::model::{
+    Amount, BandwidthLimit, BandwidthRate, BandwidthSwitch, Direction, FilterPlace,
+};
 
 use super::{Cx, tables};
 use crate::ids::ProxyId;
@@ -19,6 +21,9 @@ impl Cx<'_> {
         let Some(filter) = limits.get(switch.limit) else {
             return;
         };
+        if filter.place == FilterPlace::LeftOut {
+            return;
+        }
         let (bytes, period_ms, shared) = match &filter.rate {
             BandwidthRate::Stream { bytes, period_ms } => (
                 self.amount(stream, switch.bytes.as_ref(), *bytes),
@@ -37,8 +42,14 @@ impl Cx<'_> {
                 (*bytes, period_ms, Some(held))
             }
         };
-        let channel = stream.channel_mut(filter.direction);
-        channel.filters_mut().limits.turn_on(Limit {
+        let is_last = self.follows_compression(stream, proxy, filter);
+        let filters = stream.channel_mut(filter.direction).filters_mut();
+        let limits = if is_last {
+            &mut filters.output_limits
+        } else {
+            &mut filters.limits
+        };
+        limits.turn_on(Limit {
             of: (proxy, switch.limit),
             direction: filter.direction,
             min_bytes: filter.min_bytes.into(),
@@ -47,6 +58,27 @@ impl Cx<'_> {
             shared,
             emptied_us: FULL,
         });
+    }
+
+    /// Whether a limit gets compressed payload. The filters of the frontend come before those of
+    /// the backend, and the first compression of the two is the one that compresses.
+    fn follows_compression(
+        &self,
+        stream: &Stream,
+        proxy: ProxyId,
+        filter: &BandwidthLimit,
+    ) -> bool {
+        if proxy == stream.frontend {
+            return filter.place == FilterPlace::AfterCompression;
+        }
+        let frontend = self.eval().runtime_config.proxy(stream.frontend);
+        let of_frontend = frontend.compression.as_deref();
+        let of_frontend = of_frontend.map(|compression| match filter.direction {
+            Direction::Up => &compression.requests,
+            Direction::Down => &compression.responses,
+        });
+        of_frontend.is_some_and(|which| !which.is_left_out)
+            || filter.place == FilterPlace::AfterCompression
     }
 
     /// The value of the rule, or the filter's value if the rule has none or 0.

@@ -403,6 +403,17 @@ impl Finish {
 }
 
 impl Program {
+    /// Nothing runs at the events of a direction.
+    pub fn leave_out(&mut self, direction: Direction) {
+        let events = Event::ALL.iter();
+        for event in events.filter(|event| event.direction() == direction) {
+            if let Some(scopes) = self.by_event.get_mut(*event as usize) {
+                scopes.clear();
+            }
+            self.events &= !event.bit();
+        }
+    }
+
     /// Precomputes what every run needs. Call it when the program is complete.
     pub fn seal(&mut self) {
         self.span_fields = self
@@ -487,5 +498,31 @@ impl Program {
     #[must_use]
     pub fn scopes_of(&self, event: Event) -> &[u32] {
         self.by_event.get(event as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direction_that_is_left_out_has_no_scopes() {
+        let events = [
+            Event::StreamStart,
+            Event::HttpEndRequest,
+            Event::HttpResponse,
+        ];
+        let mut program = Program {
+            by_event: vec![vec![0]; Event::ALL.len()],
+            events: events.iter().fold(0, |bits, event| bits | event.bit()),
+            ..Program::default()
+        };
+        program.leave_out(Direction::Request);
+        let left = Event::StreamStart.bit() | Event::HttpResponse.bit();
+        assert_eq!(program.events, left);
+        assert!(program.by_event[Event::HttpEndRequest as usize].is_empty());
+        assert!(!program.by_event[Event::HttpResponse as usize].is_empty());
+        program.leave_out(Direction::Response);
+        assert_eq!(program.events, Event::StreamStart.bit());
     }
 }

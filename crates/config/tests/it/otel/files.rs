@@ -1,6 +1,9 @@
 //! Sections of a filter's file, and the lines of proxies that name filters and groups.
 
-use super::{Expect, LISTEN, Refused, Taken, Warned, check, printed};
+use telemetry::Event;
+
+use super::{DEFAULTS, Expect, LISTEN, Refused, Taken, TempFile, Warned, YML, check, printed};
+use crate::common::accepted;
 
 #[test]
 fn files() {
@@ -149,4 +152,54 @@ fn filters() {
     check([(&both[..], others, fault)].into_iter());
     let asks = line("http-request set-header x %[otel.context(c)]");
     assert!(printed(&asks, OTEL).contains("[WARNING]  (1) : config : otel.context(c) : no filter"));
+}
+
+/// A filter that a sequence leaves out has no events of that direction.
+#[test]
+fn sequences_leave_filters_out() {
+    const BOTH: &str = "[f]
+otel-instrumentation i
+ config OTEL_YML
+ scopes one two
+otel-scope one
+ otel-event on-http-headers-request
+ span a root
+otel-scope two
+ otel-event on-http-response
+ span b root
+";
+    let yml = TempFile::new(YML);
+    let file = TempFile::new(&BOTH.replace("OTEL_YML", &yml.0));
+    let [request, response] = [Event::HttpHeadersRequest.bit(), Event::HttpResponse.bit()];
+    let filter = format!(" filter opentelemetry id f config {}\n", file.0);
+    let comp = " filter comp-res\n";
+    for (defaults, lines, expected) in [
+        ("", format!("{filter}{comp}"), request | response),
+        (
+            "",
+            format!("{filter}{comp} filter-sequence request comp-res\n"),
+            response,
+        ),
+        (
+            "",
+            format!("{filter}{comp} filter-sequence response comp-res\n"),
+            request,
+        ),
+        (
+            &*filter,
+            format!("{comp} filter-sequence response comp-res\n"),
+            request,
+        ),
+        (
+            &*filter,
+            format!("{comp} filter-sequence response comp-res,opentelemetry\n"),
+            request | response,
+        ),
+    ] {
+        let config = accepted(&format!(
+            "{DEFAULTS}{defaults}listen l\n bind :80\n server s 127.0.0.1:81\n{lines}"
+        ));
+        let events: Vec<u32> = config.otel.iter().map(|otel| otel.program.events).collect();
+        assert_eq!(events, [expected], "{defaults}{lines}");
+    }
 }

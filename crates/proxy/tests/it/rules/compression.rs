@@ -143,6 +143,83 @@ fn what_the_client_likes_decides() {
     assert!(head.contains("content-encoding: deflate"), "{head}");
 }
 
+/// The payload that has left for the client after a second in which a limit lets 100,000 bytes pass,
+/// and all of it after enough time.
+fn at_a_rate(lines: &str, payload: &str) -> (usize, Vec<u8>) {
+    let config = format!(
+        "{DEFAULTS}compression algo gzip\n{lines}
+         http-request set-bandwidth-limit slow\nserver one 127.0.0.1:81\n"
+    );
+    let mut play = Play::new(&runtime_config(&config));
+    let response = format!(
+        "s1 > HTTP/1.1 200 OK|content-length: {}||{payload}",
+        payload.len()
+    );
+    let asked = format!("c1 > GET / HTTP/1.1|host: a|{GZIP}|");
+    settle_each(&mut play, &[&asked, "s1 ok", &response, "wait 1000"]);
+    let sent = play.driver.pipes[0].outbox.peek();
+    let head = sent.windows(4).position(|window| window == b"\r\n\r\n");
+    let soon = sent.len() - head.expect("a head");
+    settle_each(&mut play, &["wait 9000"]);
+    play.line("log 200 ----").expect("a whole response");
+    (soon, received(play.driver.pipes[0].outbox.peek()).1)
+}
+
+/// Digits compress to about half of their size.
+#[test]
+fn a_limit_counts_what_the_filters_before_it_leave() {
+    let text = noise(1);
+    const SLOW: &str = "filter bwlim-out slow default-limit 100000 default-period 1s";
+    for (lines, after) in [
+        (SLOW.to_owned(), false),
+        (format!("{SLOW}\nfilter compression"), false),
+        (format!("filter compression\n{SLOW}"), true),
+        (
+            format!("filter compression\n{SLOW}\nfilter-sequence response bwlim-out,comp-res"),
+            false,
+        ),
+        (
+            format!(
+                "{SLOW}\nfilter comp-res\nfilter-sequence response comp-res\nfilter-sequence response bwlim-out"
+            ),
+            true,
+        ),
+    ] {
+        let (soon, payload) = at_a_rate(&lines, &text);
+        assert_eq!(gunzip(&payload), text, "{lines}");
+        let expected = if after {
+            95_000..110_000
+        } else {
+            40_000..85_000
+        };
+        assert!(expected.contains(&soon), "{lines}: {soon}");
+    }
+    let left_out = format!("filter compression\n{SLOW}\nfilter-sequence response comp-res");
+    let (soon, payload) = at_a_rate(&left_out, &text);
+    assert!(soon > 150_000 && gunzip(&payload) == text, "{soon}");
+}
+
+/// The filter of responses sees the request too: it tells which codings the client accepts.
+#[test]
+fn a_filter_that_a_sequence_leaves_out_does_not_run() {
+    for (sequence, is_compressed) in [
+        ("response comp-res", true),
+        ("request comp-res", true),
+        ("request comp-req,comp-res,", true),
+        ("request comp-req", false),
+        ("response comp-req", false),
+    ] {
+        let lines =
+            format!("compression algo gzip\nfilter compression\nfilter-sequence {sequence}");
+        let (head, _) = exchange(&lines, GZIP, &response(""));
+        assert_eq!(
+            head.contains("content-encoding: gzip"),
+            is_compressed,
+            "{sequence}: {head}"
+        );
+    }
+}
+
 #[test]
 fn some_responses_stay_as_they_are() {
     let text = "compression algo gzip\ncompression type text/ application/json";
