@@ -95,6 +95,12 @@ impl LogForwards {
         Ok(Some(Running(runner)))
     }
 
+    /// Whether there is a socket.
+    pub fn listens(&self) -> bool {
+        let mut sections = self.sections.iter();
+        sections.any(|section| !section.datagrams.is_empty() || !section.listeners.is_empty())
+    }
+
     /// The number of the descriptors that the sections may need.
     pub fn descriptors(&self) -> u64 {
         let of = |section: &Section| {

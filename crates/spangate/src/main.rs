@@ -17,6 +17,7 @@ mod explain;
 mod exports;
 mod frontends;
 mod handover;
+mod limits;
 mod load;
 mod log_forward;
 mod logs;

@@ -63,6 +63,11 @@ impl PeerSockets {
         opened
     }
 
+    /// Whether there is a socket.
+    pub fn listens(&self) -> bool {
+        self.sections.iter().any(|one| !one.sockets.is_empty())
+    }
+
     /// The number of descriptors that the sections use at most: their sockets, and three
     /// connections per peer.
     pub fn descriptors(&self, config: &Config) -> u64 {

@@ -24,7 +24,7 @@ use crate::serve::{Listening, Workers};
 use crate::server_state::States;
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
-use crate::{alert, cli, confine, stats_file, warning};
+use crate::{alert, cli, confine, limits, stats_file, warning};
 
 /// The process sends this signal to itself when a worker or a collector has ended.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
@@ -33,9 +33,6 @@ const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
 const DESCRIPTORS_RESERVED: u64 = 32;
 /// Descriptors of each worker: its poll, its wake-up, its log sockets.
 const DESCRIPTORS_OF_A_WORKER: u64 = 4;
-
-/// Most descriptors that are requested without `fd-hard-limit`, as in HAProxy.
-const DESCRIPTORS_MAX_DEFAULT: u64 = 1 << 20;
 /// The signals that the process waits for. They have no handlers.
 pub(crate) const WATCHED: [libc::c_int; 9] = [
     libc::SIGINT,
@@ -94,15 +91,13 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     // From here on, signals are blocked until the main loop reads them.
     let signals =
         Signals::block(&WATCHED).map_err(|error| format!("Cannot block signals : {error}."))?;
-    let global = &config.global;
-    let most = global.fd_hard_limit.unwrap_or(DESCRIPTORS_MAX_DEFAULT);
-    let descriptors = sys::limit_descriptors(global.ulimit_n, most);
+    let mut descriptors = limits::raise_descriptors(config)?;
     let nbthread = config
         .global
         .nbthread
         .map_or_else(cores, usize::from)
         .max(1);
-    confine::raise_permitted(global)?;
+    confine::raise_permitted(&config.global)?;
     let before = master.as_ref().and_then(|master| master.before);
     let follows_another = before.is_some() || args.old.is_some() || args.old_socket.is_some();
     let (mut listening, mut sockets) = listen(args, config, nbthread, before)?;
@@ -111,12 +106,23 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         + listening.descriptors()
         + listening.peers().descriptors(config)
         + forwards.descriptors();
-    let server_conns_max = set_maxconn(config, descriptors, DESCRIPTORS_RESERVED + own);
+    let reserved = DESCRIPTORS_RESERVED + own;
+    let server_conns_max = limits::set_maxconn(config, &mut descriptors, reserved)?;
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
     let pages = Pages::open(config, &mut sockets)?;
     let exposed = Arc::new(sockets.into_exposed());
 
     let has_master = master.is_some();
+    let listens = listening.listens()
+        || forwards.listens()
+        || control.listens()
+        || config.dashboard.is_some()
+        || !config.collectors.is_empty();
+    // A master talks to its worker.
+    if !listens && !has_master {
+        let message = "No enabled listener found (check for 'bind' directives) ! Exiting.";
+        return Err(message.to_owned());
+    }
     let daemon = config.global.daemon;
     let mut detached = None;
     if daemon && !has_master {
@@ -353,31 +359,6 @@ fn apply_arguments(args: &Args, config: &mut Config) {
     for proxy in config.proxies.iter_mut().filter(|proxy| proxy.is_frontend) {
         proxy.maxconn = proxy.maxconn.or(args.proxy_maxconn);
     }
-}
-
-/// Sets `maxconn`, and returns the limit of server connections.
-///
-/// Without `maxconn`: as many connections as the descriptors allow. A connection takes two
-/// descriptors where there are servers.
-fn set_maxconn(config: &mut Config, descriptors: u64, reserved: u64) -> Option<u32> {
-    let sides = if config.proxies.iter().any(|proxy| !proxy.servers.is_empty()) {
-        2
-    } else {
-        1
-    };
-    let fits = (descriptors.saturating_sub(reserved) / sides).max(1);
-    let fits = u32::try_from(fits).unwrap_or(u32::MAX);
-    match config.global.maxconn {
-        Some(maxconn) if maxconn > fits => warning(&format!(
-            "maxconn {maxconn} may need {} descriptors, but the limit is {descriptors} ; raise 'ulimit-n' or the system's limit.",
-            u64::from(maxconn) * sides + reserved
-        )),
-        Some(_) => {}
-        None => config.global.maxconn = Some(fits),
-    }
-    let clients = u64::from(config.global.maxconn.unwrap_or(fits));
-    let left = descriptors.saturating_sub(reserved).saturating_sub(clients);
-    Some(u32::try_from(left).unwrap_or(u32::MAX).max(1))
 }
 
 fn cores() -> usize {

@@ -116,6 +116,11 @@ impl Listening {
         Err(unbound)
     }
 
+    /// Whether there is a listener, of a frontend or of a section `peers`.
+    pub fn listens(&self) -> bool {
+        self.by_worker.iter().any(|listeners| !listeners.is_empty()) || self.peers.listens()
+    }
+
     /// The number of the listeners' descriptors.
     pub fn descriptors(&self) -> u64 {
         let all = self.by_worker.iter().flatten();

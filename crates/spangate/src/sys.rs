@@ -129,6 +129,16 @@ pub(crate) fn limit_descriptors(wanted: Option<u64>, most: u64) -> u64 {
     }
 }
 
+/// The highest limit of descriptors that this process may set.
+pub(crate) fn hard_limit_of_descriptors() -> u64 {
+    // SAFETY: an all-zero rlimit is valid; the pointer describes it.
+    unsafe {
+        let mut limit: libc::rlimit = zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit);
+        limit.rlim_max
+    }
+}
+
 /// Limits the address space (`-m`).
 ///
 /// # Errors

@@ -52,7 +52,7 @@ fn idle_connections_cost_little() {
     let origin = Origin::echo();
     let front = listener();
     let config = format!(
-        "global\n nbthread 2\n maxconn {}\n{}\n http-reuse always\nlisten l\n bind \"fd@${{FRONT}}\"\n server s {}\n",
+        "global\n nbthread 2\n maxconn {}\n no strict-limits\n{}\n http-reuse always\nlisten l\n bind \"fd@${{FRONT}}\"\n server s {}\n",
         IDLE + 100,
         DEFAULTS.replace("global\n    nbthread 1\n", ""),
         origin.at

@@ -251,6 +251,13 @@ pub fn description(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
+/// `[no] strict-limits`
+pub fn strict_limits(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
+    line.at_most(0)?;
+    build.global.tolerates_low_limits = line.prefix() == Prefix::No;
+    Ok(())
+}
+
 /// `insecure-fork-wanted`, `insecure-setuid-wanted`
 pub fn insecure(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.at_most(0)?;

@@ -216,7 +216,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("stats", global::stats, "`stats socket`, `stats timeout` and `stats maxconn`: the runtime interface. `stats otlp`: the metrics of statistics over OTLP; not in HAProxy."),
     yes("stats-file", global::stats_file, "File of counters to start with."),
     moot("stress-level", TESTS, Args::Number(0, 9), "Slows code paths down for tests."),
-    moot("strict-limits", "limits that cannot be set are always reported", NONE, "Fails when a limit cannot be set."),
+    yes("strict-limits", global::strict_limits, "The process does not start without the file descriptors that `ulimit-n` or `maxconn` need; on by default."),
     moot("thread-group", "threads are not grouped here", Args::Own(threads::group), "Threads of one group."),
     moot("thread-groups", "threads are not grouped here", Args::Integer(1, 32), "Number of thread groups."),
     moot("thread-hard-limit", "use nbthread", Args::Number(1, 1024), "Upper bound of the threads."),

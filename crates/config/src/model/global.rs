@@ -122,6 +122,8 @@ pub struct Global {
     pub chroot: Option<PathBuf>,
     /// File descriptors to request.
     pub ulimit_n: Option<u64>,
+    /// `no strict-limits`: the process starts with lower limits than it asks for.
+    pub tolerates_low_limits: bool,
     /// Upper limit of the requested file descriptors.
     pub fd_hard_limit: Option<u64>,
     /// Listeners of the runtime interface.

@@ -96,6 +96,11 @@ pub(crate) fn listen(binds: &[Bind], sockets: &mut Sockets) -> Result<Vec<Listen
 }
 
 impl Control {
+    /// Whether there is a socket.
+    pub fn listens(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
     /// # Errors
     /// Why a socket cannot be bound.
     pub fn open(binds: &[Bind], sockets: &mut Sockets) -> Result<Self, String> {

@@ -36,6 +36,56 @@ fn a_check_is_silent_and_says_so_only_when_asked() {
     assert_eq!(run(&["-c"]).status.code(), Some(1));
 }
 
+/// As in HAProxy, a process without a master needs something to listen for, and a check does not.
+#[test]
+fn a_process_without_a_listener_ends() {
+    let folder = Folder::new();
+    let none = "No enabled listener found (check for 'bind' directives) ! Exiting.";
+    for text in [
+        "",
+        "backend b\n timeout server 1s\n timeout connect 1s\n server s 127.0.0.1:1\n",
+        "frontend f\n disabled\n timeout client 1s\n bind 127.0.0.1:0\n",
+        "log-forward f\n log 127.0.0.1:514 local0\n",
+    ] {
+        let file = folder.write("a.cfg", text);
+        assert_eq!(run(&["-c", "-f", &file]).status.code(), Some(0), "{text}");
+        let output = run(&["-db", "-f", &file]);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(output.stderr.contains(none), "{text}: {}", output.stderr);
+    }
+}
+
+/// `strict-limits` is on by default.
+#[test]
+fn too_few_descriptors_are_an_error() {
+    let folder = Folder::new();
+    let good = GOOD.replace("127.0.0.1:1\n", "127.0.0.1:0\n");
+    for (lines, message) in [
+        (
+            "ulimit-n 300",
+            "Cannot raise FD limit to 300, current limit is 200 and ",
+        ),
+        ("maxconn 500", "Cannot raise FD limit to "),
+    ] {
+        let text = format!("global\n fd-hard-limit 200\n {lines}\n{good}");
+        let file = folder.write("a.cfg", &text);
+        assert_eq!(run(&["-c", "-f", &file]).status.code(), Some(0));
+        let output = run(&["-db", "-f", &file]);
+        assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
+        let alert = output.stderr.lines().find(|line| line.contains(message));
+        let alert = alert.unwrap_or_else(|| panic!("{}", output.stderr));
+        assert!(alert.starts_with("[ALERT]"), "{alert}");
+    }
+    let (client, server) = (listener(), listener());
+    let config = format!(
+        "global\n fd-hard-limit 200\n maxconn 500\n no strict-limits\n{DEFAULTS}frontend f\n bind \"fd@${{FE}}\"\n\
+         default_backend b\nbackend b\n server s {}\n",
+        common::address(&server)
+    );
+    let proxy = Proxy::start(&config, &[("FE", &client)]);
+    proxy.stop();
+}
+
 #[test]
 fn a_folder_stands_for_its_files_in_order() {
     let folder = Folder::new();
