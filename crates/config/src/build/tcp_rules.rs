@@ -184,6 +184,23 @@ pub fn capture(
     Ok(TcpAction::Capture { expr, slot })
 }
 
+/// `use-service <service>`: no service but those of Lua takes a connection.
+pub fn use_service(
+    _build: &mut ProxyBuild<'_, '_>,
+    cursor: &mut Cursor<'_>,
+    _place: Place,
+) -> Parse<TcpAction> {
+    Err(match cursor.value("a service name")? {
+        "prometheus-exporter" => {
+            cursor.fault("Prometheus exporter service only available on 'http-request' rulesets.")
+        }
+        name if name.starts_with("lua.") => {
+            cursor.fault(super::not_yet(&format!("use-service {name}")))
+        }
+        name => cursor.fault(format!("unknown service name '{name}'.")),
+    })
+}
+
 /// `switch-mode http [proto <name>]`
 pub fn switch_mode(
     build: &mut ProxyBuild<'_, '_>,

@@ -169,7 +169,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     any("track-sc*", INCOMING.or(RESPONSE), tables::TRACK, "Tracks a key in a stick table."),
     any("unset-var*", ALL, stream::UNSET_VAR, "Removes a variable."),
     K::partly("use-service", REQUEST, ActionParser::Http(http::use_service), "services but `prometheus-exporter`", "Answers with an internal service."),
-    K::not_yet("use-service", Places::TCP_CONTENT, "Answers with an internal service."),
+    K::partly("use-service", CONTENT, ActionParser::Tcp(tcp::use_service), "services of Lua, and HAProxy has no other service here", "Gives the connection to an internal service."),
     K::partly("wait-for-body", MESSAGES, ActionParser::Http(http::wait_for_body), "`use-large-buffer`", "Waits for the body."),
     http("wait-for-handshake", REQUEST, http::wait_for_handshake, "Waits for the end of the handshake of a client that sent early data."),
 ];

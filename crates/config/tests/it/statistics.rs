@@ -121,6 +121,22 @@ fn faults() {
             "http-request use-service nothing",
             "unknown service name 'nothing'",
         ),
+        (
+            "tcp-request content use-service",
+            "'use-service' expects a service name as argument.",
+        ),
+        (
+            "tcp-request content use-service prometheus-exporter",
+            "Prometheus exporter service only available on 'http-request' rulesets.",
+        ),
+        (
+            "tcp-request content use-service nothing",
+            "unknown service name 'nothing'.",
+        ),
+        (
+            "tcp-request content use-service lua.x",
+            "keyword 'use-service lua.x' is known but not implemented yet",
+        ),
         ("guid a/b", "'guid' : invalid character '/'"),
     ] {
         let shown = report(&format!("{DEFAULTS}frontend f\n    bind :80\n    {line}\n"));
