@@ -756,13 +756,14 @@ fn take_upload<D: Driver>(
     bytes: &[u8],
     framing: usize,
 ) -> usize {
-    let counts = stream.txn.is_http || matches!(stream.phase, Phase::Tunnel(_));
+    // Bytes that rules inspect may turn out to be a request, whose head is counted again.
+    let flows = stream.txn.is_http || matches!(stream.phase, Phase::Tunnel(_));
     let used = cx.upload(stream, bytes);
     if used > 0 {
         stream.activity.client.restart();
     }
-    if counts {
-        stream.txn.bytes_in += (used + framing) as u64;
+    stream.txn.bytes_in += (used + framing) as u64;
+    if flows {
         cx.accounts().count_flow(stream);
     }
     used

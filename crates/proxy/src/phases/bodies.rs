@@ -264,6 +264,7 @@ impl<D: Driver> Cx<'_, D> {
                 let wrote = self.core.links.send_data(self.io, client, rest);
                 let is_all = wrote.taken == rest.len();
                 made.leave(wrote.taken);
+                stream.txn.bytes_from_server += wrote.taken as u64;
                 self.after_sending(stream, Direction::Down, wrote);
                 if !is_all {
                     return;

@@ -173,8 +173,13 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.status = 200;
         let mut made = GeneratedBody::new(maker);
         made.make(self.runtime_config, &self.core.ambient.shared, self.now());
+        // As in HAProxy, the service counts as the server of its response.
+        stream.txn.bytes_from_server += stream.response.wire_bytes() as u64;
         let body = match made.into_whole() {
-            Ok(whole) => Body::Made(whole),
+            Ok(whole) => {
+                stream.txn.bytes_from_server += whole.len() as u64;
+                Body::Made(whole)
+            }
             Err(made) => Body::Growing(Box::new(made)),
         };
         self.answer(stream, body);

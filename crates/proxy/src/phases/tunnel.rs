@@ -36,9 +36,6 @@ impl<D: Driver> Cx<'_, D> {
         stream.up.is_open = true;
         if !stream.up.waiting.is_empty() {
             let waiting = std::mem::take(&mut stream.up.waiting);
-            if !stream.txn.is_http {
-                stream.txn.bytes_in += waiting.len() as u64;
-            }
             let taken = self.upload(stream, &waiting);
             stream.up.waiting.extend_from_slice(&waiting[taken..]);
         }

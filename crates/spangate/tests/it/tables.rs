@@ -296,6 +296,60 @@ backend be-{name}
     proxy.stop();
 }
 
+/// Bytes that rules reject count as received, and a service of the process counts as the server of
+/// its response: HAProxy 3.5's figures.
+#[test]
+fn bytes_that_reach_no_server_and_come_from_none_are_counted() {
+    let folder = Folder::new();
+    let cli = folder.path("cli.sock");
+    let (front, tcp) = (listener(), listener());
+    let config = format!(
+        "{DEFAULTS}
+global
+    stats socket {} level admin
+frontend fe
+    bind \"fd@${{FE}}\"
+    stick-table type ip size 10 expire 1h store bytes_in_cnt,bytes_out_cnt
+    http-request track-sc0 src
+    stats uri /stats
+    http-request use-service prometheus-exporter if {{ path /metrics }}
+frontend tcp
+    mode tcp
+    bind \"fd@${{TCP}}\"
+    stick-table type ip size 10 expire 1h store bytes_in_cnt,bytes_out_cnt
+    tcp-request inspect-delay 10s
+    tcp-request connection track-sc0 src
+    tcp-request content reject if {{ req.len ge 30 }}
+",
+        cli.display()
+    );
+    let proxy = Proxy::start_in(folder, &config, &[("FE", &front), ("TCP", &tcp)]);
+    let counted = |table: &str, what: &str| {
+        let shown = ask_any(&cli, &format!("show table {table}"));
+        let value = shown.split_once(&format!("{what}=")).expect("an entry").1;
+        let value = value.split_whitespace().next().expect("a number");
+        value.parse::<usize>().expect("a number")
+    };
+    let mut before = 0;
+    for path in ["/stats", "/metrics"] {
+        let (status, text) = get(&front, path, "");
+        assert_eq!(status, 200, "{path}");
+        // The head, too.
+        let least = before + text.len() + 30;
+        before = common::eventually("the response is counted", || {
+            let bytes = counted("fe", "bytes_out_cnt");
+            (least..least + 300).contains(&bytes).then_some(bytes)
+        });
+    }
+    let mut client = TcpStream::connect(address(&tcp)).expect("a connection");
+    client.write_all(&[b'x'; 30]).expect("sent");
+    assert!(!matches!(client.read(&mut [0]), Ok(1..)));
+    common::eventually("the bytes are counted", || {
+        (counted("tcp", "bytes_in_cnt") == 30).then_some(())
+    });
+    proxy.stop();
+}
+
 /// Requests whose heads cannot be used count, their bytes do not, and it is the client's error
 /// unless it was too slow: HAProxy 3.5's figures.
 #[test]
