@@ -15,6 +15,7 @@ pub mod logs;
 pub mod proxy_protocol;
 mod reach;
 pub mod ring;
+pub mod ring_file;
 pub mod slots;
 pub mod sockets;
 pub mod socks4;

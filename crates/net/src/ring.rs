@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::ring_file::RingFile;
+
 /// Bytes before each message: its length.
 const LENGTH_BYTES: usize = 4;
 
@@ -102,6 +104,8 @@ struct State {
     oldest: Position,
     next: Position,
     servers: Vec<Server>,
+    /// A copy that outlives the process.
+    file: Option<RingFile>,
 }
 
 /// A reader whose unread messages count as dropped when they are replaced.
@@ -130,6 +134,14 @@ impl Ring {
             dropped: AtomicU64::new(0),
             state: Mutex::default(),
         }
+    }
+
+    /// A ring whose messages are copied to a file.
+    #[must_use]
+    pub fn with_file(bytes_max: usize, file: RingFile) -> Ring {
+        let ring = Ring::new(bytes_max);
+        ring.state().file = Some(file);
+        ring
     }
 
     /// The longest message that fits in a ring of this size, bytes.
@@ -223,6 +235,9 @@ impl State {
         let mut dropped = 0;
         while self.bytes.len() + needed > bytes_max {
             dropped += self.remove_oldest();
+        }
+        if let Some(file) = &mut self.file {
+            file.push(message);
         }
         self.bytes.extend(length.to_le_bytes());
         self.bytes.extend(message);

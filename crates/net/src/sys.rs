@@ -8,6 +8,7 @@ mod address;
 mod clock;
 mod datagram;
 mod epoll;
+mod mapping;
 mod options;
 mod socket;
 mod transfer;
@@ -24,6 +25,7 @@ pub use clock::{
 };
 pub use datagram::{DatagramBatch, Delivery, send_datagrams, tell_datagram_errors};
 pub use epoll::{Epoll, Event, Events, eventfd, eventfd_reset, eventfd_ring};
+pub use mapping::{Mapping, reserve};
 pub use options::{
     TCP_SAVE_SYN, bind_to_interface, is_v6only, label, option, pending_error, saved_syn, set_bytes,
     set_linger_zero, set_md5_key, set_option, set_transparent, silence, socket_type, tcp_info,

@@ -14,7 +14,7 @@ use net::logs::{
 use net::ring::Ring;
 use proxy::{RuntimeConfig, Shared};
 
-use crate::rings::Rings;
+use crate::rings::{RingFiles, Rings};
 use crate::status_lines;
 
 /// The severity of a message about a stop.
@@ -37,7 +37,11 @@ impl Logs {
     ///
     /// # Errors
     /// The thread of the rings' servers cannot be created.
-    pub fn new(runtime_config: &Arc<RuntimeConfig>, wake: fn()) -> std::io::Result<Self> {
+    pub fn new(
+        runtime_config: &Arc<RuntimeConfig>,
+        files: RingFiles,
+        wake: fn(),
+    ) -> std::io::Result<Self> {
         Ok(Logs {
             runtime_config: Arc::clone(runtime_config),
             writers: HashMap::new(),
@@ -47,7 +51,7 @@ impl Logs {
                 .map(|to| reach(to, wake))
                 .collect(),
             dropped: Arc::default(),
-            rings: Rings::start(runtime_config, wake)?,
+            rings: Rings::start(runtime_config, files, wake)?,
         })
     }
 

@@ -20,6 +20,7 @@ use crate::master::tell as tell_master;
 use crate::names::{self, Names};
 use crate::pages::{Pages, Served};
 use crate::peers::Peers;
+use crate::rings::Rings;
 use crate::serve::{Listening, Workers};
 use crate::server_state::States;
 use crate::sockets::Sockets;
@@ -145,6 +146,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let stats_file = stats_file::read(config.global.stats_file.as_deref());
     let local_time = sample::Zone::local();
     let states = States::read(config);
+    let ring_files = Rings::create_files(config)?;
     let global = &config.global;
     confine::confine(global)?;
     if !args.is_generated {
@@ -186,7 +188,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         || sys::signal_self(SIGNAL_ENDED),
     );
     let peers = peers.map_err(|error| format!("Cannot start the peers : {error}."))?;
-    let mut workers = Workers::start(&runtime_config, shared, listening, || {
+    let mut workers = Workers::start(&runtime_config, shared, listening, ring_files, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
     workers.shared().set_dropped_logs(workers.dropped_logs());

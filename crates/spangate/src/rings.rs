@@ -4,11 +4,17 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::model::Config;
 use net::logs::{News, Reach};
 use net::ring::Ring;
+use net::ring_file::RingFile;
+use net::sys::plain_error;
 use proxy::{RuntimeConfig, SectionServer};
 use syslog::servers::{Runner, Server};
 use tls::stream::GetConnector;
+
+/// The files of the rings that have one, in the order of the configuration.
+pub(crate) type RingFiles = Vec<Option<RingFile>>;
 
 /// See the module.
 pub(crate) struct Rings {
@@ -20,17 +26,43 @@ pub(crate) struct Rings {
 }
 
 impl Rings {
+    /// Creates the files of the rings, in the order of the configuration.
+    ///
+    /// # Errors
+    /// Which file cannot be created, and why.
+    pub fn create_files(config: &Config) -> Result<RingFiles, String> {
+        let create = |ring: &config::model::Ring| {
+            let Some(path) = &ring.backing_file else {
+                return Ok(None);
+            };
+            let file = RingFile::create(path, ring.bytes_max).map_err(|error| {
+                let (path, name, why) = (path.display(), &ring.name, plain_error(&error));
+                format!("cannot open backing-file '{path}' for ring '{name}': {why}.")
+            })?;
+            Ok(Some(file))
+        };
+        config.rings.iter().map(create).collect()
+    }
+
     /// Creates the buffers, and starts the thread if there are servers. `wake` is called when
     /// [`Rings::tell`] has something to report.
     ///
     /// # Errors
     /// The thread cannot be created.
-    pub fn start(runtime_config: &Arc<RuntimeConfig>, wake: fn()) -> io::Result<Rings> {
+    pub fn start(
+        runtime_config: &Arc<RuntimeConfig>,
+        files: RingFiles,
+        wake: fn(),
+    ) -> io::Result<Rings> {
         let mut rings = Vec::new();
         let mut reaches = Vec::new();
         let mut servers = Vec::new();
+        let mut files = files.into_iter();
         for (place, ring) in runtime_config.config.rings.iter().enumerate() {
-            let buffer = Arc::new(Ring::new(ring.bytes_max));
+            let buffer = Arc::new(match files.next().flatten() {
+                Some(file) => Ring::with_file(ring.bytes_max, file),
+                None => Ring::new(ring.bytes_max),
+            });
             for (number, server) in ring.servers.iter().enumerate() {
                 let own = Arc::clone(runtime_config);
                 let connector = server.tls.as_ref().map(|_| -> GetConnector {

@@ -19,6 +19,7 @@ use proxy::{Engine, Order, RuntimeConfig, Shared};
 use crate::frontends::{FrontendSocket, Frontends};
 use crate::logs::Logs;
 use crate::peers::PeerSockets;
+use crate::rings::RingFiles;
 use crate::sockets::Sockets;
 
 /// The accept queue of a listener without `backlog` and `maxconn`.
@@ -271,6 +272,7 @@ impl Workers {
         runtime_config: &Arc<RuntimeConfig>,
         shared: Arc<Shared>,
         listening: Listening,
+        ring_files: RingFiles,
         ended: fn(),
     ) -> Result<Self, String> {
         let count = listening.by_worker.len();
@@ -285,7 +287,7 @@ impl Workers {
             inboxes: Inboxes::default(),
             alive: Arc::new(AtomicUsize::new(count)),
             shared,
-            logs: Logs::new(runtime_config, ended).map_err(plain("start the rings"))?,
+            logs: Logs::new(runtime_config, ring_files, ended).map_err(plain("start the rings"))?,
         };
         let activities: Vec<Arc<Activity>> = (0..count).map(|_| Arc::default()).collect();
         workers.shared.set_activities(activities.clone());

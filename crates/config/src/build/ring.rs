@@ -98,6 +98,7 @@ fn check_name(header: &Line<'_>, shared: &Shared<'_>) -> Parse {
 
 fn statement(ring: &mut Ring, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse {
     match line.keyword() {
+        "backing-file" => backing_file(ring, line, shared)?,
         "description" => {
             line.need(1, || "missing ring description text.".to_owned())?;
             line.at_most(1)?;
@@ -112,6 +113,10 @@ fn statement(ring: &mut Ring, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse
         }
         "maxlen" => {
             ring.message_bytes_max = Some(positive(line, leading_integer(line.arg(1)).parse())?);
+        }
+        "size" if ring.backing_file.is_some() => {
+            let message = "cannot resize an already mapped file, please specify 'size' before 'backing-file'.";
+            return Err(line.fault(0, message));
         }
         "size" => ring.bytes_max = positive(line, values::size(line.arg(1)))?,
         "server" => {
@@ -129,6 +134,29 @@ fn statement(ring: &mut Ring, line: &Line<'_>, shared: &mut Shared<'_>) -> Parse
         }
     }
     Ok(())
+}
+
+/// `backing-file <path>`
+fn backing_file(ring: &mut Ring, line: &Line<'_>, shared: &Shared<'_>) -> Parse {
+    line.need(1, || {
+        "'backing-file' expects <path> as argument.".to_owned()
+    })?;
+    let path = line.path(1);
+    let name = &ring.name;
+    if let Some(known) = &ring.backing_file {
+        let known = known.display();
+        let message =
+            format!("'backing-file' already specified for ring '{name}' (was '{known}').");
+        return Err(line.fault(1, message));
+    }
+    let mut others = shared.rings.iter();
+    if let Some(other) = others.find(|other| other.backing_file.as_deref() == Some(path)) {
+        let (path, other) = (path.display(), &other.name);
+        let message = format!("'{path}' is the backing-file of ring '{other}' already.");
+        return Err(line.fault(1, message));
+    }
+    ring.backing_file = Some(path.to_owned());
+    line.at_most(1)
 }
 
 /// The number in word 1.

@@ -221,7 +221,7 @@ pub const RESOLVERS: &[Known] = &[
 /// The keywords of sections `ring`.
 #[rustfmt::skip]
 pub const RING: &[Known] = &[
-    k("backing-file", "File that keeps the buffer."),
+    served("backing-file", "A file to which the messages are copied, in HAProxy's layout; one of an earlier process becomes `<path>.bak`."),
     served("description", "Free text."),
     served("format", "Format of the messages; `raw` by default."),
     served("maxlen", "Longest message."),

@@ -3,6 +3,7 @@
 use super::{LogWire, ServerTls};
 use net::ring::Framing;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A ring: a buffer of log messages.
@@ -18,6 +19,8 @@ pub struct Ring {
     pub message_bytes_max: Option<usize>,
     /// `size`: the memory for messages, bytes.
     pub bytes_max: usize,
+    /// `backing-file`: the file to which its messages are copied.
+    pub backing_file: Option<PathBuf>,
     /// `timeout connect`: the time limit of a connection attempt to a server.
     pub timeout_connect: Option<Duration>,
     /// `timeout server`: the longest time in which a server takes no byte although messages wait.
@@ -49,6 +52,7 @@ impl Ring {
             format: LogWire::Raw,
             message_bytes_max: None,
             bytes_max: size_bytes,
+            backing_file: None,
             timeout_connect: None,
             timeout_server: None,
             servers: Vec::new(),

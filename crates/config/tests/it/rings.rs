@@ -86,8 +86,20 @@ fn faults_of_rings() {
             "'timeout' expects 'connect' or 'server' as argument (got 'client').",
         ),
         (
-            "ring r\n backing-file /x\n",
-            "keyword 'backing-file' is known but not implemented yet by this version.",
+            "ring r\n backing-file\n",
+            "'backing-file' expects <path> as argument.",
+        ),
+        (
+            "ring r\n backing-file /x\n backing-file /y\n",
+            "'backing-file' already specified for ring 'r' (was '/x').",
+        ),
+        (
+            "ring r\n backing-file /x\nring s\n backing-file /x\n",
+            "'/x' is the backing-file of ring 'r' already.",
+        ),
+        (
+            "ring r\n backing-file /x\n size 5k\n",
+            "cannot resize an already mapped file, please specify 'size' before 'backing-file'.",
         ),
         (
             "ring r\n nonsense\n",

@@ -150,6 +150,53 @@ fn requests_do_not_wait_for_a_server_that_never_reads() {
     proxy.stop();
 }
 
+/// The messages of a ring are in its file after the process was killed, and the next process keeps
+/// that file under another name.
+#[test]
+fn a_backing_file_outlives_the_process() {
+    let (front, folder) = (listener(), Folder::new());
+    let file = folder.path("ring.bin");
+    let config = format!(
+        "{DEFAULTS}{FRONTEND}ring r\n size 8k\n backing-file {}\n",
+        file.display()
+    );
+    let checked = folder.write("check.cfg", config.replace("fd@${FRONT}", "127.0.0.1:0"));
+    let output = crate::common::run(&["-c", "-f", &checked]);
+    assert!(
+        output.status.success() && !file.exists(),
+        "{}",
+        output.stderr
+    );
+    let holds = |file: &std::path::Path, text: &str| {
+        let bytes = std::fs::read(file).expect("a file");
+        bytes
+            .windows(text.len())
+            .any(|part| part == text.as_bytes())
+    };
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+    get(&front, "/1");
+    // The line is written after the response was sent.
+    eventually("the line", || holds(&file, "\0\x06got /1\0").then_some(()));
+    let Proxy { running, folder } = proxy;
+    running.signal(libc::SIGKILL);
+    assert!(!running.end().status.success());
+    assert!(holds(&file, "got /1"));
+    let proxy = Proxy::start_in(folder, &config, &[("FRONT", &front)]);
+    let old = proxy.folder.path("ring.bin.bak");
+    assert!(holds(&old, "got /1") && !holds(&file, "got /1"));
+    get(&front, "/2");
+    eventually("the line", || holds(&file, "got /2").then_some(()));
+    let Proxy { running, folder } = proxy;
+    drop(running);
+    // A path that cannot be used.
+    let config = config.replace("ring.bin", "absent/ring.bin");
+    let bad = folder.write("bad.cfg", config.replace("fd@${FRONT}", "127.0.0.1:0"));
+    let output = crate::common::run(&["-db", "-f", &bad]);
+    let message = "absent/ring.bin' for ring 'r': No such file or directory.";
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stderr.contains(message), "{}", output.stderr);
+}
+
 /// Relays to a UDP sink, from datagrams and from streams.
 #[test]
 fn logs_are_relayed() {
