@@ -59,13 +59,17 @@ fn show(asked: &Asked<'_>) -> Reply {
                 Ok(target) => target,
                 Err(reply) => return reply,
             };
-            let mut out = head(table);
-            if may_see {
-                let shown = Shown::new(asked, table);
-                place.with(table, |place, entry| shown.line(place, entry, &mut out));
-                return Reply::Dump(out);
+            if !may_see {
+                return Reply::Done;
             }
-            Reply::Done
+            // As in HAProxy, an absent key has not even a head.
+            let shown = Shown::new(asked, table);
+            let mut line = None;
+            place.with(table, |place, entry| {
+                let line = line.insert(String::new());
+                shown.line(place, entry, line);
+            });
+            line.map_or(Reply::Done, |line| Reply::Dump(head(table) + &line))
         }
         [] | [_, ..] if rest.first().is_none_or(|word| word.starts_with("data.")) => {
             let filters = match filters(table, rest) {

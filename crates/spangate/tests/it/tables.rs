@@ -163,6 +163,8 @@ backend addresses
 
     for (command, told) in [
         ("show table nothing", "No such table\n\n"),
+        // Not even the head of the table.
+        ("show table users key nobody", "\n"),
         ("show table users key", "Key value expected\n\n"),
         ("show table addresses key x", "Invalid key\n\n"),
         ("show table users ptr 12", "Malformed ptr.\n\n"),
