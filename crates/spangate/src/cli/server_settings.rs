@@ -64,7 +64,8 @@ pub(super) fn set(asked: &Asked<'_>, server: &Found, setting: Setting) -> Reply 
                     asked.rest[1]
                 ));
             };
-            let port = word(4).filter(|_| word(3) == Some("port"));
+            let has_port = word(3) == Some("port");
+            let port = has_port.then(|| word(4).unwrap_or_default());
             let wanted = TargetWords {
                 addr: Some(addr),
                 port,

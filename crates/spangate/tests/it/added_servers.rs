@@ -274,6 +274,10 @@ fn commands_change_where_checks_go() {
     for (words, answer) in [
         ("s check-addr localhost", "invalid addr 'localhost'\n"),
         (
+            "s check-addr 127.0.0.1 port",
+            "provided port is not an integer\n",
+        ),
+        (
             "mapped check-port 0",
             "can't unset 'port' since MAPPORTS is in use\n",
         ),
