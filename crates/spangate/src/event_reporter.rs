@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use net::logs::{Dropped, LogSink};
 use proxy::{Killed, Level, LogTargetId, Order, RuntimeConfig, ServerEvent, ServerEventSink};
 
+use crate::logs::SEVERITY_WARNING;
 use crate::names;
 use crate::serve::Inboxes;
 
@@ -29,6 +30,31 @@ impl EventReporter {
         let now = net::sys::now();
         let messages = proxy::event_of_process(&self.runtime_config, severity, now, text);
         self.log(messages);
+    }
+
+    /// Reports what happened to a proxy, on standard error and in its logs.
+    pub fn tell_of_proxy(&self, proxy: usize, text: &str) {
+        crate::warning(text);
+        let now = net::sys::now();
+        self.log(proxy::event(
+            &self.runtime_config,
+            proxy,
+            SEVERITY_WARNING,
+            now,
+            text,
+        ));
+    }
+
+    /// Reports that a frontend no longer listens for now, or that it listens again. `what` is the
+    /// word for it.
+    pub fn tell_of_listening(&self, frontend: usize, what: &str) {
+        let proxy = &self.runtime_config.config.proxies[frontend];
+        let kind = if proxy.is_backend {
+            "proxy"
+        } else {
+            "frontend"
+        };
+        self.tell_of_proxy(frontend, &format!("{what} {kind} {}.", proxy.name));
     }
 
     fn tell_names(&self, message: names::Message) {

@@ -75,23 +75,24 @@ impl Frontends {
         Ok(())
     }
 
-    /// Pauses all frontends that are open (SIGTTOU).
+    /// Pauses all frontends that are open (SIGTTOU), and calls `tell` with each.
     ///
     /// # Errors
     /// The kernel refuses for one of them; the others are paused.
-    pub fn pause_all(&self, shared: &Shared) -> io::Result<()> {
+    pub fn pause_all(&self, shared: &Shared, tell: impl Fn(usize)) -> io::Result<()> {
         self.each_in(FrontendState::Open, shared, |frontend| {
-            self.pause(frontend, shared)
+            self.pause(frontend, shared).map(|()| tell(frontend))
         })
     }
 
-    /// Resumes all frontends that are paused (SIGTTIN). The caller has to wake the workers.
+    /// Resumes all frontends that are paused (SIGTTIN), and calls `tell` with each. The caller has
+    /// to wake the workers.
     ///
     /// # Errors
     /// The kernel refuses for one of them; the others are resumed.
-    pub fn resume_all(&self, shared: &Shared) -> io::Result<()> {
+    pub fn resume_all(&self, shared: &Shared, tell: impl Fn(usize)) -> io::Result<()> {
         self.each_in(FrontendState::Paused, shared, |frontend| {
-            self.resume(frontend, shared)
+            self.resume(frontend, shared).map(|()| tell(frontend))
         })
     }
 

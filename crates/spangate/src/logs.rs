@@ -17,8 +17,8 @@ use proxy::{RuntimeConfig, Shared};
 use crate::rings::{RingFiles, Rings};
 use crate::status_lines;
 
-/// The severity of a message about a stop.
-const SEVERITY_WARNING: u8 = 4;
+/// The severity of a message about a proxy that stops or pauses.
+pub(crate) const SEVERITY_WARNING: u8 = 4;
 /// The severity of a message that the user requested.
 const SEVERITY_NOTICE: u8 = 5;
 

@@ -218,7 +218,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         exposed: Arc::clone(&exposed),
         frontends: Arc::clone(&frontends),
         ocsp,
-        crier,
+        crier: Arc::clone(&crier),
         anon_key: runtime_config.config.global.anon_key.into(),
         dynamic_cookies: cli::DynamicCookies::default(),
         rings: workers.rings(),
@@ -264,6 +264,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         warnings: crate::startup::warnings(),
     });
     crate::startup::is_over();
+    let reporter = crier;
     let mut serving = Serving {
         workers,
         checks: Some(checks),
@@ -271,6 +272,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         runtime_config,
         exposed,
         frontends,
+        reporter,
         doors: Some(doors),
         pages,
         peers,
@@ -396,6 +398,7 @@ struct Serving {
     runtime_config: Arc<RuntimeConfig>,
     exposed: Arc<Exposed>,
     frontends: Arc<Frontends>,
+    reporter: Arc<EventReporter>,
     /// The running runtime interface.
     doors: Option<cli::CliServer>,
     /// The running dashboard.
@@ -450,14 +453,18 @@ impl Serving {
 
     /// Stops listening until [`Serving::resume`]; open connections go on.
     fn pause(&self) {
-        if self.frontends.pause_all(&self.workers.shared()).is_err() {
+        let tell = |frontend| self.reporter.tell_of_listening(frontend, "Paused");
+        let shared = self.workers.shared();
+        if self.frontends.pause_all(&shared, tell).is_err() {
             warning("Some proxies refused to pause.");
         }
     }
 
     /// Listens again.
     fn resume(&self) {
-        if self.frontends.resume_all(&self.workers.shared()).is_err() {
+        let tell = |frontend| self.reporter.tell_of_listening(frontend, "Resumed");
+        let shared = self.workers.shared();
+        if self.frontends.resume_all(&shared, tell).is_err() {
             warning(
                 "Some proxies refused to resume, probably due to a conflict on a listening port.",
             );

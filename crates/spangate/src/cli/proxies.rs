@@ -128,7 +128,10 @@ fn disable_frontend(asked: &Asked<'_>) -> Reply {
             .frontends
             .pause(place, &asked.subjects.shared)
         {
-            Ok(()) => Reply::Done,
+            Ok(()) => {
+                asked.subjects.crier.tell_of_listening(place, "Paused");
+                Reply::Done
+            }
             Err(_) => refused("Failed to pause frontend, check logs for precise cause.\n"),
         },
     }
@@ -146,6 +149,7 @@ fn enable_frontend(asked: &Asked<'_>) -> Reply {
         FrontendState::Paused => match subjects.frontends.resume(place, &subjects.shared) {
             Ok(()) => {
                 subjects.workers.wake_all();
+                subjects.crier.tell_of_listening(place, "Resumed");
                 Reply::Done
             }
             Err(_) => refused(
@@ -170,9 +174,8 @@ fn shutdown_frontend(asked: &Asked<'_>) -> Reply {
     subjects.workers.tell(&Order::CloseFrontend(place));
     let (front, back) = subjects.shared.cumulated(place);
     let name = &proxy.name;
-    crate::warning(&format!(
-        "Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back})."
-    ));
+    let text = format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).");
+    subjects.crier.tell_of_proxy(place, &text);
     Reply::Done
 }
 

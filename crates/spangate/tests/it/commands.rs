@@ -1,11 +1,13 @@
 //! Changes by commands of the runtime interface (management guide §9.3).
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
 
 use crate::common::cli::ask_any;
 use crate::common::http::Client;
 use crate::common::origin::{Origin, ok};
-use crate::common::{DEFAULTS, Folder, Port, Proxy, accept, address, eventually, listener};
+use crate::common::{
+    DEADLINE, DEFAULTS, Folder, Port, Proxy, accept, address, eventually, listener, uninterrupted,
+};
 
 /// A proxy with a runtime interface, and a function that sends commands to it.
 pub fn start(
@@ -283,6 +285,41 @@ fn frontends_pause_and_close() {
     // A paused frontend does not delay the end.
     assert_eq!(ask("disable frontend inherited"), "");
     proxy.stop();
+}
+
+/// What happens to a frontend's listeners is in its logs, by a command or by a signal.
+#[test]
+fn pauses_are_in_the_logs() {
+    let (front, shared) = (listener(), listener());
+    let log = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    log.set_read_timeout(Some(DEADLINE)).expect("a timeout");
+    let config = format!(
+        "frontend f\n bind \"fd@${{FRONT}}\"\n log {at} format raw local0\n http-request return status 200\n\
+         listen l\n bind \"fd@${{SHARED}}\"\n log {at} format raw local0\n server s 127.0.0.1:1\n",
+        at = log.local_addr().expect("an address")
+    );
+    let (proxy, ask) = start(&config, &[("FRONT", &front), ("SHARED", &shared)]);
+    let next = || {
+        let mut line = [0; 256];
+        let count = uninterrupted(|| log.recv(&mut line)).expect("a log line");
+        String::from_utf8_lossy(&line[..count]).into_owned()
+    };
+    assert_eq!(ask("disable frontend f"), "");
+    assert_eq!(next(), "Paused frontend f.\n");
+    assert_eq!(ask("enable frontend f"), "");
+    assert_eq!(next(), "Resumed frontend f.\n");
+    proxy.running.signal(libc::SIGTTOU);
+    assert_eq!(next(), "Paused frontend f.\n");
+    assert_eq!(next(), "Paused proxy l.\n");
+    proxy.running.signal(libc::SIGTTIN);
+    assert_eq!(next(), "Resumed frontend f.\n");
+    assert_eq!(next(), "Resumed proxy l.\n");
+    assert_eq!(ask("shutdown frontend f"), "");
+    assert_eq!(next(), "Proxy f stopped (cumulated conns: FE: 0, BE: 0).\n");
+    proxy.running.signal(libc::SIGTERM);
+    let told = proxy.running.end().stderr;
+    let paused = told.matches(" : Paused frontend f.\n").count();
+    assert_eq!(paused, 2, "{told}");
 }
 
 /// Waits until connections are refused.
