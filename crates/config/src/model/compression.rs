@@ -48,7 +48,7 @@ impl Coding {
 /// `compression`: the messages that are compressed, and the codings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// The codings of responses. If a client prefers several equally, the first one is used.
+    /// The codings of responses.
     pub codings: Vec<Coding>,
     /// The coding of requests; without it they are not compressed.
     pub request_coding: Option<Coding>,

@@ -154,19 +154,23 @@ impl<D: Driver> Cx<'_, D> {
     }
 }
 
-/// The accepted coding with the highest weight; among equals, the one that the configuration names
-/// first. `identity` is always accepted and only changes the framing to chunks, as in HAProxy.
+/// The accepted coding with the highest weight; among equals, the one that the client names first,
+/// as in HAProxy. `*` stands for the last configured coding that the client does not name.
+/// `identity` is always accepted and only changes the framing to chunks, as in HAProxy.
 fn coding(codings: &[Coding], request: &Head) -> Option<Coding> {
-    let accepted = || request.find(b"accept-encoding").map(|(_, value)| value);
-    let weight = |coding: &Coding| {
-        let name = coding.name().as_bytes();
-        weight_of(accepted(), name).or_else(|| weight_of(accepted(), b"*"))
-    };
+    let is = |coding: Coding, name: &[u8]| name.eq_ignore_ascii_case(coding.name().as_bytes());
+    let is_named = |coding: Coding| accepted(request).any(|item| is(coding, item.name));
     let mut best = None;
-    for coding in codings {
-        let weight = weight(coding).unwrap_or(NEVER);
-        if weight > best.map_or(NEVER, |(_, most)| most) {
-            best = Some((*coding, weight));
+    for item in accepted(request) {
+        let mut codings = codings.iter().rev();
+        let coding = codings.find(|coding| match item.name {
+            b"*" => !is_named(**coding),
+            name => is(**coding, name),
+        });
+        if let Some(coding) = coding
+            && item.weight > best.map_or(NEVER, |(_, most)| most)
+        {
+            best = Some((*coding, item.weight));
         }
     }
     let identity = codings.contains(&Coding::Identity);
@@ -174,13 +178,23 @@ fn coding(codings: &[Coding], request: &Head) -> Option<Coding> {
         .or(identity.then_some(Coding::Identity))
 }
 
-/// The weight of a name in a list, in thousandths; none where the list does not have it.
-fn weight_of<'a>(values: impl Iterator<Item = &'a [u8]>, name: &[u8]) -> Option<u32> {
-    let mut items = values.flat_map(|value| value.split(|byte| *byte == b','));
-    items.find_map(|item| {
+/// An item of `Accept-Encoding` (RFC 9110 §12.5.3).
+struct Accepted<'a> {
+    name: &'a [u8],
+    /// In thousandths.
+    weight: u32,
+}
+
+/// The items of `Accept-Encoding`, in order.
+fn accepted(request: &Head) -> impl Iterator<Item = Accepted<'_>> {
+    let values = request.find(b"accept-encoding").map(|(_, value)| value);
+    let items = values.flat_map(|value| value.split(|byte| *byte == b','));
+    items.map(|item| {
         let mut parts = item.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-        let is_meant = parts.next()?.eq_ignore_ascii_case(name);
-        is_meant.then(|| parts.find_map(quality).unwrap_or(ALWAYS))
+        Accepted {
+            name: parts.next().unwrap_or_default(),
+            weight: parts.find_map(quality).unwrap_or(ALWAYS),
+        }
     })
 }
 

@@ -119,7 +119,9 @@ fn what_the_client_likes_decides() {
         ("", ""),
         ("gzip", "gzip"),
         ("br, gzip;q=0.5, deflate;q=0.8", "deflate"),
-        ("deflate, gzip", "gzip"),
+        ("deflate, gzip", "deflate"),
+        ("gzip, deflate", "gzip"),
+        ("deflate;q=0.5, gzip;q=0.5", "deflate"),
         ("gzip;q=0", ""),
         ("gzip;q=0.0, deflate;q=0.001", "deflate"),
         ("identity, gzip;q=0.9", ""),
@@ -134,13 +136,21 @@ fn what_the_client_likes_decides() {
             .find_map(|line| line.strip_prefix("content-encoding: "));
         assert_eq!(found.unwrap_or_default(), coding, "{accepted}: {head}");
     }
-    // Any but those that are named: the first of the configuration.
-    let (head, _) = exchange(
-        "compression algo gzip deflate",
-        "accept-encoding: *, gzip;q=0|",
-        &response(""),
-    );
-    assert!(head.contains("content-encoding: deflate"), "{head}");
+    // Any but those that are named: the last of the configuration.
+    for (codings, accepted, coding) in [
+        ("gzip deflate", "*", "deflate"),
+        ("deflate gzip", "*", "gzip"),
+        ("gzip deflate", "*, deflate;q=0", "gzip"),
+        ("deflate gzip", "*;q=0.5, deflate;q=0.6", "deflate"),
+    ] {
+        let (head, _) = exchange(
+            &format!("compression algo {codings}"),
+            &format!("accept-encoding: {accepted}|"),
+            &response(""),
+        );
+        let line = format!("content-encoding: {coding}\r\n");
+        assert!(head.contains(&line), "{codings}: {accepted}: {head}");
+    }
 }
 
 /// The payload that has left for the client after a second in which a limit lets 100,000 bytes pass,
