@@ -126,17 +126,24 @@ impl<D: Driver> Turn<'_, D> {
         };
         let timeouts = &self.cx.runtime_config.proxy(client.frontend()).timeout;
         let of_next = timeouts.http_keep_alive.filter(|_| client.streams > 0);
-        if of_next.or(timeouts.http_request).is_none() {
+        if of_next.or(timeouts.http_request).is_none() && !links.is_ending(link) {
             let ends_ms = self.cx.wait_ends_ms(ConnWait::Activity(client.frontend()));
             self.cx.core.links.set_idle_end(link, ends_ms);
         }
     }
 
-    /// The peer begins or accepts no further exchanges.
+    /// The peer will end the connection: it ends with its last exchange.
     pub(super) fn peer_is_ending(&mut self, link: ConnId) {
         let core = &mut *self.cx.core;
         core.backends.unshare(&mut core.links, link);
-        if core.links.get(link).is_some_and(|entry| entry.is_free()) {
+        if !core.links.get(link).is_some_and(|entry| entry.is_free()) {
+            return;
+        }
+        if core.links.is_client(link) {
+            // A client's GOAWAY is about streams of ours (RFC 9113 §6.8): requests may follow in
+            // the same bytes.
+            self.cx.end_idle_now(link);
+        } else {
             self.cx.connection_is_free(link);
         }
     }

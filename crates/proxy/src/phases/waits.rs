@@ -88,6 +88,14 @@ impl<D: Driver> Cx<'_, D> {
         self.set_link_deadline(conn, at_ms);
     }
 
+    /// A connection without exchanges ends when the present bytes are processed, unless they begin
+    /// one.
+    pub fn end_idle_now(&mut self, conn: ConnId) {
+        let now_ms = self.now_ms();
+        let at_ms = self.core.links.begin_idle(conn, now_ms, now_ms);
+        self.set_link_deadline(conn, at_ms);
+    }
+
     /// Sets the deadline of a connection without a stream.
     #[inline]
     pub fn set_link_deadline(&mut self, link: impl Into<LinkId>, at_ms: u64) {

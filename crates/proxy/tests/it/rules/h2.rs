@@ -202,6 +202,36 @@ fn a_connection_has_so_many_streams() {
     assert!(client.has_ended());
 }
 
+/// A client's GOAWAY announces the end of the connection. A request behind it is answered as long
+/// as the connection is open (RFC 9113 §6.8).
+#[test]
+fn a_request_behind_a_goaway_is_answered() {
+    const GOAWAY: [u8; 17] = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let get = |stream: u8| {
+        [
+            0, 0, 6, 1, 5, 0, 0, 0, stream, 0x82, 0x86, 0x84, 0x41, 1, b'a',
+        ]
+    };
+    for first in [None, Some(1)] {
+        let mut client = Client::new("", ANSWER);
+        if let Some(stream) = first {
+            client.send_raw(&get(stream));
+        }
+        client.send_raw(&[&GOAWAY[..], &GOAWAY, &get(3)].concat());
+        client.play.line("wait 1").expect("it can be done");
+        client.play.settle();
+        const HEADERS: u8 = 1;
+        let answers = client.raw_frames(HEADERS).len();
+        assert_eq!(answers, 1 + usize::from(first.is_some()));
+        assert!(client.has_ended());
+    }
+    let mut client = Client::new("", ANSWER);
+    client.send_raw(&GOAWAY);
+    client.play.line("wait 1").expect("it can be done");
+    client.play.settle();
+    assert!(client.has_ended());
+}
+
 #[test]
 fn without_a_bound_a_connection_goes_on() {
     let mut client = Client::new("", ANSWER);
