@@ -62,7 +62,7 @@ pub mod hashes {
 
 pub use acl::{Acls, Condition, Verdict};
 pub use bytes::{Bytes, SAMPLE_BYTES_MAX};
-pub use compile::{Compiler, Needs, Style};
+pub use compile::{Compiler, Needs, Resumed, Style};
 pub use conn_error::ConnError;
 pub use convert::jwe::TokenAlgorithms;
 pub use convert::secret_from;

@@ -26,8 +26,11 @@ pub(crate) struct Names {
     pub named_servers: Vec<(u32, u32)>,
     /// The backends that expressions name.
     pub named_backends: Vec<u32>,
-    /// The contexts that `otel.context` reads, by their slots.
+    /// The contexts that `otel.context` reads, by their slots. Those of previous configurations
+    /// are among them.
     pub contexts: Vec<String>,
+    /// For each, whether this configuration reads it.
+    pub reads_context: Vec<bool>,
     userlists: HashMap<String, Arc<Userlist>>,
     tables: HashMap<String, Arc<tables::Table>>,
     pub var_names: VarNames,
@@ -93,18 +96,40 @@ impl Names {
         table.ok_or_else(|| format!("unable to find table '{name}'"))
     }
 
-    /// The slot of a context. A new name gets a new slot.
+    /// The slot of a context. A new name gets a new slot. If there is none, it gets the slot of a
+    /// name that only previous configurations read.
     pub(crate) fn context(&mut self, name: &str) -> Result<u8, String> {
         let known = self.contexts.iter().position(|known| known == name);
-        let slot = known.unwrap_or(self.contexts.len());
-        if slot >= ContextFacts::MAX {
-            let max = ContextFacts::MAX;
-            return Err(format!("more than {max} contexts are asked for"));
-        }
-        if known.is_none() {
-            self.contexts.push(name.to_owned());
-        }
+        let slot = match known {
+            Some(slot) => slot,
+            None if self.contexts.len() < ContextFacts::MAX => {
+                self.contexts.push(name.to_owned());
+                self.reads_context.push(true);
+                self.contexts.len() - 1
+            }
+            None => {
+                let max = ContextFacts::MAX;
+                let unread = self.reads_context.iter().position(|is_read| !is_read);
+                let slot =
+                    unread.ok_or_else(|| format!("more than {max} contexts are asked for"))?;
+                name.clone_into(&mut self.contexts[slot]);
+                slot
+            }
+        };
+        self.reads_context[slot] = true;
         Ok(slot as u8)
+    }
+
+    /// Gives the variables and contexts of a previous configuration the same slots in this one.
+    pub(crate) fn resume(&mut self, counts: SlotCounts, vars: &VarNames, contexts: &[String]) {
+        self.counts = counts;
+        self.var_names = vars.clone();
+        let named = vars.all();
+        self.vars = named
+            .map(|(var, name)| ((var.scope, name.to_owned()), var.slot))
+            .collect();
+        self.contexts = contexts.to_vec();
+        self.reads_context = vec![false; contexts.len()];
     }
 
     pub(crate) fn counts(&self) -> SlotCounts {

@@ -87,6 +87,11 @@ impl VarNames {
         self.names.push((var, name.to_owned()));
     }
 
+    /// All variables with their names.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (VarRef, &str)> {
+        self.names.iter().map(|(var, name)| (*var, name.as_str()))
+    }
+
     /// Variables of a scope with their names, in the order of their first occurrence in the
     /// configuration.
     pub fn of(&self, scope: VarScope) -> impl Iterator<Item = (u32, &str)> {

@@ -33,6 +33,19 @@ pub enum Style {
     Plain,
 }
 
+/// What a configuration takes over from the previous one in the same process.
+#[derive(Clone, Copy, Debug)]
+pub struct Resumed<'a> {
+    /// [`Compiler::slots`]
+    pub slots: SlotCounts,
+    /// [`Compiler::var_names`]
+    pub var_names: &'a crate::vars::VarNames,
+    /// [`Compiler::contexts`]
+    pub contexts: &'a [String],
+    /// [`Compiler::take_references`]
+    pub patterns: &'a References,
+}
+
 /// Compiles the expressions of one configuration.
 #[derive(Debug, Default)]
 pub struct Compiler {
@@ -49,6 +62,14 @@ impl Compiler {
     #[must_use]
     pub fn new() -> Compiler {
         Compiler::default()
+    }
+
+    /// Prepares the compiler of a configuration that follows another one in the same process:
+    /// variables and contexts keep their slots, and pattern sets their contents. Call this first.
+    pub fn resume(&mut self, previous: Resumed<'_>) {
+        self.names
+            .resume(previous.slots, previous.var_names, previous.contexts);
+        self.references.follow(previous.patterns);
     }
 
     /// Declares a frontend or backend, in the order of their indexes in [`crate::World`]. Declare
@@ -269,10 +290,19 @@ impl Compiler {
         self.names.var_names.clone()
     }
 
-    /// The contexts that `otel.context` asks for, by their slots in [`crate::ContextFacts`].
+    /// The contexts that `otel.context` asks for, by their slots in [`crate::ContextFacts`]. Those
+    /// of previous configurations are among them, see [`Compiler::resume`].
     #[must_use]
     pub fn contexts(&self) -> Vec<String> {
         self.names.contexts.clone()
+    }
+
+    /// The contexts that this configuration asks for.
+    pub fn asked_contexts(&self) -> impl Iterator<Item = &str> {
+        let asked = self.names.contexts.iter().zip(&self.names.reads_context);
+        asked
+            .filter(|(_, is_read)| **is_read)
+            .map(|(name, _)| name.as_str())
     }
 
     /// The warnings since the last call: expressions that are accepted but do not do what their

@@ -1,5 +1,5 @@
 use crate::testing::{Facts, compiler};
-use crate::{Kind, Place, SlotCounts, Value, VarScope};
+use crate::{Compiler, ContextFacts, Kind, Place, Resumed, SlotCounts, Value, VarScope};
 
 #[test]
 fn faults_are_told_where_they_are() {
@@ -342,4 +342,52 @@ fn faults_in_words_that_are_no_text_show_escapes() {
     );
     let format = compiler().log_format(b"%[src\xe9]", Place::LOG);
     assert!(format.unwrap_err().message.contains("'\\xe9'"));
+}
+
+#[test]
+fn variables_and_contexts_keep_their_slots() {
+    let mut first = compiler();
+    for name in ["sess.a", "txn.a", "sess.b", "proc.c"] {
+        first.var(name).expect("a variable");
+    }
+    for name in ["one", "two"] {
+        let expr = format!("otel.context({name})");
+        first.expr(&[expr], Place::ALL).expect("an expression");
+    }
+    let (patterns, _) = first.take_references();
+    let mut second = compiler();
+    second.resume(Resumed {
+        slots: first.slots(),
+        var_names: &first.var_names(),
+        contexts: &first.contexts(),
+        patterns: &patterns,
+    });
+    for name in ["txn.new", "sess.b", "sess.new", "sess.a"] {
+        second.var(name).expect("a variable");
+    }
+    let slot = |compiler: &mut Compiler, name| compiler.var(name).expect("known").slot;
+    assert_eq!(slot(&mut second, "sess.a"), slot(&mut first, "sess.a"));
+    assert_eq!(slot(&mut second, "sess.b"), slot(&mut first, "sess.b"));
+    assert_eq!(slot(&mut second, "sess.new"), 2);
+    assert_eq!(slot(&mut second, "txn.new"), 1);
+    let counts = SlotCounts {
+        proc: 1,
+        sess: 3,
+        txn: 2,
+        ..SlotCounts::default()
+    };
+    assert_eq!(second.slots(), counts);
+    second
+        .expr(&["otel.context(two)"], Place::ALL)
+        .expect("an expression");
+    assert_eq!(second.contexts(), ["one", "two"]);
+    assert!(second.asked_contexts().eq(["two"]));
+    // When no slot is left, that of a context that only the first configuration reads is used.
+    for number in 0..ContextFacts::MAX - 1 {
+        let expr = format!("otel.context(new{number})");
+        second.expr(&[expr], Place::ALL).expect("an expression");
+    }
+    assert_eq!(second.contexts().len(), ContextFacts::MAX);
+    assert!(!second.contexts().contains(&"one".to_owned()));
+    assert!(second.expr(&["otel.context(one)"], Place::ALL).is_err());
 }

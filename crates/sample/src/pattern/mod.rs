@@ -14,6 +14,7 @@ pub(crate) mod inline;
 pub(crate) mod method;
 pub mod regex;
 
+mod content;
 mod file;
 mod hash;
 mod index;
@@ -30,6 +31,8 @@ mod twins;
 mod uses;
 mod versions;
 
+#[cfg(test)]
+mod generations;
 #[cfg(test)]
 mod tests;
 
@@ -49,7 +52,10 @@ pub use versions::{EntryId, Listing, OutOfRange, Versions, Way};
 /// A lookup of values in a reference.
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
+    /// It holds the use.
     reference: Arc<Reference>,
+    /// That of the reference.
+    content: Arc<content::Content>,
     /// The index of the use in its set.
     number: usize,
     how: How,
@@ -72,14 +78,28 @@ pub(crate) enum Output {
 }
 
 impl Lookup {
+    /// Adds a use of a reference whose content is loaded.
+    ///
+    /// # Errors
+    /// The order of the first entry that is not valid for it, and the reason.
+    fn new(reference: Arc<Reference>, wanted: Wanted) -> Result<Lookup, (u64, String)> {
+        let number = reference.use_for(wanted.how, wanted.values)?;
+        Ok(Lookup {
+            content: Arc::clone(reference.content()),
+            reference,
+            number,
+            how: wanted.how,
+        })
+    }
+
     /// Whether a pattern matches; the value was cast to the method's type.
     pub(crate) fn matches(&self, value: &Value<'_>) -> bool {
         match self.how.method {
             method::Method::Found => true,
             method::Method::Bool => inline::is_true(value),
             _ => match inline::folded(value, self.how.folds()) {
-                Some(folded) => self.reference.matches(self, &folded),
-                None => self.reference.matches(self, value),
+                Some(folded) => self.content.matches(self.number, &folded),
+                None => self.content.matches(self.number, value),
             },
         }
     }
@@ -96,6 +116,6 @@ impl Lookup {
     /// entry has no such output.
     pub(crate) fn output<'a>(&self, output: Output, value: Value<'_>) -> Option<Option<Value<'a>>> {
         let value = cast(value, self.how.method.kind())?;
-        self.reference.output(self, output, &value)
+        self.content.output(self.number, output, &value)
     }
 }

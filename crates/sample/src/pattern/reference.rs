@@ -1,23 +1,20 @@
 //! A set of patterns with a name in the configuration, shared by all its users and edited at run
 //! time.
 //!
-//! The readers' lock has a separate part for each thread, so readers do not contend. An edit
-//! prepares as much as possible while readers continue. Then it waits for the readers in the set,
-//! and blocks others for the time of one insertion.
+//! A reference belongs to one configuration. Its content ([`Content`]) may be that of the reference
+//! of the same name in the previous configuration, which still runs. A reference holds the uses of
+//! its configuration, and releases them when it is dropped.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crossbeam_utils::sync::{ShardedLock, ShardedLockWriteGuard};
-
+use super::content::{Content, HeldUses};
+use super::inline;
 use super::registry::Source;
-use super::set::{Set, ValueKinds, int_of};
+use super::set::{Set, ValueKinds};
 use super::uses::How;
 use super::versions::Versions;
-use super::{Lookup, Output, inline};
-use crate::bytes::SAMPLE_BYTES_MAX;
-use crate::cast::{cast, ip_of};
-use crate::{Bytes, Value};
+use crate::Value;
+use crate::cast::cast;
 
 /// Whether entries have values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,11 +33,17 @@ pub struct Reference {
     usage: Mutex<Usage>,
     /// Not set until something reads the reference.
     columns: OnceLock<Columns>,
-    set: ShardedLock<Set>,
-    versions: Versions,
-    /// Entries that were added to the current content and removed from it, since the start.
-    added: AtomicU64,
-    removed: AtomicU64,
+    /// Not set until something reads the reference.
+    content: OnceLock<Arc<Content>>,
+    held: Mutex<HeldUses>,
+}
+
+impl Drop for Reference {
+    fn drop(&mut self) {
+        if let Some(content) = self.content.get() {
+            content.release(&lock(&self.held));
+        }
+    }
 }
 
 /// The users of a reference.
@@ -82,10 +85,8 @@ impl Reference {
             id: OnceLock::new(),
             usage: Mutex::default(),
             columns: OnceLock::new(),
-            set: ShardedLock::new(Set::with_room(0)),
-            versions: Versions::default(),
-            added: AtomicU64::new(0),
-            removed: AtomicU64::new(0),
+            content: OnceLock::new(),
+            held: Mutex::default(),
         }
     }
 
@@ -129,13 +130,13 @@ impl Reference {
     /// The number of entries that were added since the start, those of files included.
     #[must_use]
     pub fn added(&self) -> u64 {
-        self.added.load(Ordering::Relaxed)
+        self.content().added()
     }
 
     /// The number of entries that were removed since the start.
     #[must_use]
     pub fn removed(&self) -> u64 {
-        self.removed.load(Ordering::Relaxed)
+        self.content().removed()
     }
 
     /// Whether it has no entries.
@@ -164,25 +165,33 @@ impl Reference {
         while self.list(&mut listing, |_, key, value| each(key, value)) {}
     }
 
-    /// The number of ways in which its entries are compared: one for each matching method and its
-    /// flags.
+    /// The number of ways in which its configuration compares its entries: one for each matching
+    /// method and its flags.
     #[must_use]
     pub fn ways(&self) -> usize {
-        self.read(Set::ways)
+        lock(&self.held).numbers.len()
+    }
+
+    /// The use for one of the [`Reference::ways`].
+    pub(super) fn use_of_way(&self, way: usize) -> Option<usize> {
+        lock(&self.held).numbers.get(way).copied()
     }
 
     /// Calls `found` with key and value of the entry that matches a sample, in one of the
     /// [`Reference::ways`]. Returns None if no entry matches.
     pub fn look_up(&self, way: usize, value: Value<'_>, found: impl FnOnce(&[u8], &[u8])) -> bool {
+        let Some(one) = self.use_of_way(way) else {
+            return false;
+        };
         self.read(|set| {
-            let Some(how) = set.how(way) else {
+            let Some(how) = set.how(one) else {
                 return false;
             };
             let Some(value) = cast(value, how.method.kind()) else {
                 return false;
             };
             let folded = inline::folded(&value, how.folds());
-            let Some(number) = set.find(way, folded.as_ref().unwrap_or(&value)) else {
+            let Some(number) = set.find(one, folded.as_ref().unwrap_or(&value)) else {
                 return false;
             };
             found(set.store().key(number), set.store().value(number));
@@ -269,7 +278,7 @@ impl Reference {
     /// and replaces it at once with [`Reference::commit`].
     #[must_use]
     pub fn draft(&self, entries: usize) -> Draft {
-        self.draft_from(entries, self.versions.first_order())
+        self.draft_from(entries, self.versions().first_order())
     }
 
     /// The first content of a reference: the order of an entry is its index in the file.
@@ -283,25 +292,27 @@ impl Reference {
         }
     }
 
-    /// Replaces the current content by one from [`Reference::draft`] of the same reference.
-    pub fn commit(&self, mut draft: Draft) {
-        draft.set.seal();
-        let new = draft.set.store().len();
-        let old = {
-            let mut set = self.locked();
-            std::mem::replace(&mut *set, draft.set)
-        };
-        self.added.fetch_add(new as u64, Ordering::Relaxed);
-        self.removed
-            .fetch_add(old.store().len() as u64, Ordering::Relaxed);
-        // The old content is freed after the lock was released.
-        drop(old);
+    /// Replaces the current content by one from [`Reference::draft`] of a reference with the same
+    /// content. Entries that are not valid for a use that was added since are dropped.
+    pub fn commit(&self, draft: Draft) {
+        self.content().commit(draft);
     }
 
     /// The versions of its content.
     #[must_use]
     pub fn versions(&self) -> &Versions {
-        &self.versions
+        self.content().versions()
+    }
+
+    /// Its content; empty if nothing reads the reference.
+    pub(super) fn content(&self) -> &Arc<Content> {
+        self.content.get_or_init(|| Arc::new(Content::new(None)))
+    }
+
+    /// Sets its content before its first use.
+    pub(super) fn set_content(&self, content: Arc<Content>) {
+        // The first reader sets it, once.
+        let _ = self.content.set(content);
     }
 
     pub(super) fn set_id(&self, id: u32) {
@@ -350,81 +361,18 @@ impl Reference {
         self.columns.get().is_some()
     }
 
-    /// The use of this kind, see [`Set::use_for`].
+    /// The use of this kind, see [`Content::hold`].
     pub(super) fn use_for(&self, how: How, values: ValueKinds) -> Result<usize, (u64, String)> {
-        self.write(|set| {
-            let one = set.use_for(how)?;
-            set.require(values)?;
-            Ok(one)
-        })
-    }
-
-    /// Whether an entry matches a value that was cast to the method's type.
-    pub(super) fn matches(&self, lookup: &Lookup, value: &Value<'_>) -> bool {
-        self.read(|set| set.find(lookup.number, value).is_some())
-    }
-
-    /// The output of the entry that matches a value; the outer None if no entry matches.
-    pub(super) fn output<'a>(
-        &self,
-        lookup: &Lookup,
-        output: Output,
-        value: &Value<'_>,
-    ) -> Option<Option<Value<'a>>> {
-        self.read(|set| {
-            let number = set.find(lookup.number, value)?;
-            let text = set.store().value(number);
-            Some(match output {
-                Output::Key => Some(copied(set.store().key(number))),
-                Output::Str => Some(copied(text)),
-                Output::Int => int_of(text).map(Value::Int),
-                Output::Ip => ip_of(text).map(Value::from),
-                Output::Groups => {
-                    let Value::Str(subject) = value else {
-                        return Some(None);
-                    };
-                    let regex = set.one(lookup.number).regex(set.store(), number)?;
-                    let groups = regex.captures(subject)?;
-                    let mut out = Bytes::buffer();
-                    super::regex::expand(text, &groups, out.as_vec(), SAMPLE_BYTES_MAX)
-                        .then(|| Value::Str(out.into()))
-                }
-            })
-        })
+        self.content().hold(&mut lock(&self.held), how, values)
     }
 
     #[inline]
     pub(super) fn read<R>(&self, work: impl FnOnce(&Set) -> R) -> R {
-        // After a panic in this lock, a release build has ended. So no reader meets a half-made
-        // change.
-        work(
-            &self
-                .set
-                .read()
-                .unwrap_or_else(|poisoned| poisoned.into_inner()),
-        )
+        self.content().read(work)
     }
 
-    /// Edits the content, and counts the entries that come and go.
     pub(super) fn write<R>(&self, work: impl FnOnce(&mut Set) -> R) -> R {
-        let mut set = self.locked();
-        let before = set.store().len();
-        let result = work(&mut set);
-        let after = set.store().len();
-        drop(set);
-        let (count, by) = if after > before {
-            (&self.added, after - before)
-        } else {
-            (&self.removed, before - after)
-        };
-        count.fetch_add(by as u64, Ordering::Relaxed);
-        result
-    }
-
-    fn locked(&self) -> ShardedLockWriteGuard<'_, Set> {
-        self.set
-            .write()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.content().write(work)
     }
 }
 
@@ -451,13 +399,6 @@ impl Draft {
     }
 }
 
-fn lock(usage: &Mutex<Usage>) -> MutexGuard<'_, Usage> {
-    usage.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A text of the set in a recycled buffer.
-fn copied<'a>(text: &[u8]) -> Value<'a> {
-    let mut buffer = Bytes::buffer();
-    buffer.extend(&text[..text.len().min(SAMPLE_BYTES_MAX)]);
-    Value::Str(buffer.into())
+fn lock<T>(state: &Mutex<T>) -> MutexGuard<'_, T> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,10 @@
 //! All references of a configuration: created while it is compiled, later found by name and number.
+//!
+//! A configuration may follow another one in the same process ([`References::follow`]). Then a
+//! reference keeps the number of the previous one of its name, and its content too, unless its file
+//! has changed since it was loaded.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Read as _;
@@ -7,6 +12,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::content::Content;
 use super::file;
 use super::reference::{Columns, Reference};
 use super::set::ValueKinds;
@@ -20,6 +28,8 @@ use syntax::octets::readable;
 #[derive(Clone, Debug, Default)]
 pub struct References {
     list: Vec<Arc<Reference>>,
+    /// The references of the previous configuration, while this one is compiled.
+    previous: Vec<Arc<Reference>>,
 }
 
 /// The current place in the configuration.
@@ -69,6 +79,11 @@ impl References {
         }
     }
 
+    /// Makes this the references of the configuration that follows one with these references.
+    pub(crate) fn follow(&mut self, previous: &References) {
+        self.previous.clone_from(&previous.list);
+    }
+
     /// The reference of a name. A new one is empty and has no readers.
     pub(crate) fn named(&mut self, written: &str) -> Arc<Reference> {
         if let Some(known) = self.find_name(written) {
@@ -104,22 +119,56 @@ impl References {
         }
         reference.used(written, wanted.columns == Columns::KeysAndValues, source);
         if first {
-            load(&reference, name, wanted.columns, source)?;
+            self.fill(&reference, name, wanted.columns, source)?;
         }
-        let number = reference
-            .use_for(wanted.how, wanted.values)
-            .map_err(|(order, message)| {
-                // The line is computed only for this message: the order of an entry from the file
-                // is its index in the file.
-                let text = read(name, source).unwrap_or_default();
-                let entry = file::lines(&text, wanted.columns).nth(order as usize);
-                at_line(&message, entry.map_or(0, |entry| entry.line), written)
-            })?;
-        Ok(Lookup {
-            reference,
-            number,
-            how: wanted.how,
+        Lookup::new(reference, wanted).map_err(|(order, message)| {
+            // The line is computed only for this message: the order of an entry from the file
+            // is its index in the file.
+            let text = read(name, source).unwrap_or_default();
+            let entry = file::lines(&text, wanted.columns).nth(order as usize);
+            match entry {
+                None if !self.previous.is_empty() => {
+                    format!("{message} in an entry that was added to '{written}' at run time")
+                }
+                _ => at_line(&message, entry.map_or(0, |entry| entry.line), written),
+            }
         })
+    }
+
+    /// Gives a reference its first content: that of the previous configuration if its file has not
+    /// changed since, otherwise the content of the file.
+    fn fill(
+        &self,
+        reference: &Reference,
+        name: &[u8],
+        columns: Columns,
+        source: &Source,
+    ) -> Result<(), String> {
+        let text = read(name, source)?;
+        let hash = xxh3_128(&text);
+        let previous = self.previous(reference).filter(|previous| {
+            previous.is_read() && previous.columns() == columns && previous.content().is_of(hash)
+        });
+        if let Some(previous) = previous {
+            reference.set_content(Arc::clone(previous.content()));
+            return Ok(());
+        }
+        reference.set_content(Arc::new(Content::new(Some(hash))));
+        let mut draft = reference.first_draft(memchr::memchr_iter(b'\n', &text).count());
+        for line in file::lines(&text, columns) {
+            if let Err(EditError::Refused(message)) = draft.add(line.key, line.value) {
+                return Err(at_line(&message, line.line, &readable(name).to_string()));
+            }
+        }
+        reference.commit(draft);
+        Ok(())
+    }
+
+    /// The reference of the same name in the previous configuration.
+    fn previous(&self, reference: &Reference) -> Option<&Arc<Reference>> {
+        let name = reference.name()?;
+        let mut previous = self.previous.iter();
+        previous.find(|known| known.name() == Some(name))
     }
 
     /// Adds a use of a new reference for the patterns of an ACL with a number of its own (`-u`).
@@ -140,14 +189,7 @@ impl References {
         reference.owned(keyword, source);
         self.list.push(reference.clone());
         reference.claim(wanted.columns);
-        let number = reference
-            .use_for(wanted.how, wanted.values)
-            .map_err(|(_, message)| message)?;
-        Ok(Lookup {
-            reference,
-            number,
-            how: wanted.how,
-        })
+        Lookup::new(reference, wanted).map_err(|(_, message)| message)
     }
 
     /// Assigns numbers to references without one, and removes those without readers. Returns the
@@ -157,11 +199,15 @@ impl References {
         let unread = unread.filter_map(|known| known.name().map(str::to_owned));
         let unread = unread.collect();
         self.list.retain(|known| known.is_read());
-        let taken: Vec<u32> = self
-            .list
-            .iter()
-            .filter_map(|known| known.given_id())
-            .collect();
+        let given = self.list.iter().filter_map(|known| known.given_id());
+        let mut taken: HashSet<u32> = given.collect();
+        for reference in self.list.iter().filter(|known| known.given_id().is_none()) {
+            let previous = self.previous(reference).map(|previous| previous.id());
+            if let Some(id) = previous.filter(|id| taken.insert(*id)) {
+                reference.set_id(id);
+            }
+        }
+        self.previous.clear();
         let mut free = (0..).filter(|id| !taken.contains(id));
         for reference in self.list.iter().filter(|known| known.given_id().is_none()) {
             reference.set_id(free.next().unwrap_or(u32::MAX));
@@ -174,24 +220,6 @@ impl References {
         let (_, name) = origin(written);
         self.list.iter().find(|known| known.name() == Some(name))
     }
-}
-
-/// Fills a reference from its file.
-fn load(
-    reference: &Reference,
-    name: &[u8],
-    columns: Columns,
-    source: &Source,
-) -> Result<(), String> {
-    let text = read(name, source)?;
-    let mut draft = reference.first_draft(memchr::memchr_iter(b'\n', &text).count());
-    for line in file::lines(&text, columns) {
-        if let Err(EditError::Refused(message)) = draft.add(line.key, line.value) {
-            return Err(at_line(&message, line.line, &readable(name).to_string()));
-        }
-    }
-    reference.commit(draft);
-    Ok(())
 }
 
 fn at_line(message: &str, line: usize, written: &str) -> String {

@@ -160,7 +160,7 @@ fn compare(how: How, lookup: &Lookup, entries: &[(String, String)], random: &mut
     for _ in 0..40 {
         let value = value(how.method, random);
         let folded = inline::folded(&value, how.folds()).unwrap_or(value.clone());
-        let found = lookup.reference.output(lookup, Output::Str, &folded);
+        let found = lookup.content.output(lookup.number, Output::Str, &folded);
         let found = found.map(|found| match found {
             Some(Value::Str(text)) => String::from_utf8_lossy(&text).into_owned(),
             other => panic!("{other:?}"),

@@ -244,7 +244,8 @@ impl Reference {
     /// One of the [`Reference::ways`] in which entries are compared.
     #[must_use]
     pub fn way(&self, way: usize) -> Option<Way> {
-        let how = self.read(|set| set.how(way))?;
+        let one = self.use_of_way(way)?;
+        let how = self.read(|set| set.how(one))?;
         let mut names = METHODS.iter();
         let name = names.find(|(_, method)| *method == how.method);
         Some(Way {
