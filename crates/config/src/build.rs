@@ -46,6 +46,7 @@ pub mod pages;
 pub mod patterns;
 pub mod peers;
 pub mod persist;
+pub mod previous;
 pub mod proxy;
 pub mod reply;
 pub mod reserve;
@@ -97,6 +98,8 @@ pub struct Settings {
     pub allows_forks: bool,
     /// `-L`: the command line has the name of this process among its peers.
     pub has_local_peer: bool,
+    /// The configuration that this one will follow in the running process.
+    pub previous: Option<Arc<previous::Previous>>,
 }
 
 impl Default for Settings {
@@ -109,6 +112,7 @@ impl Default for Settings {
             lacks_master: false,
             allows_forks: false,
             has_local_peer: false,
+            previous: None,
         }
     }
 }
@@ -147,7 +151,7 @@ pub struct Shared<'a> {
     pub edited_patterns: Vec<(String, Span)>,
     /// The files that contain rules.
     pub files: Vec<String>,
-    /// For each proxy, the number of rules of `http-request`, `http-response` and
+    /// For each place of a proxy, the number of rules of `http-request`, `http-response` and
     /// `http-after-response` from its `defaults`.
     pub inherited_rules: Vec<[usize; 3]>,
     /// The number of rewrites with a regular expression.
@@ -197,6 +201,7 @@ impl<'a> Shared<'a> {
         environment: &'a Environment,
         diagnostics: &'a mut Diagnostics,
     ) -> Shared<'a> {
+        let places = names.places.count;
         Shared {
             diagnostics,
             compiler,
@@ -214,7 +219,7 @@ impl<'a> Shared<'a> {
             tables: Vec::new(),
             edited_patterns: Vec::new(),
             files: Vec::new(),
-            inherited_rules: Vec::new(),
+            inherited_rules: vec![[0; 3]; places],
             rewrites: 0,
             filter_files: otel::Files::default(),
             collector_names: Vec::new(),
@@ -244,8 +249,13 @@ pub fn build(
     diagnostics: &mut Diagnostics,
 ) -> Config {
     let mut compiler = Compiler::new();
-    let names = names::collect(tree, &mut compiler, diagnostics);
-    let tables = tables::collect(tree, &mut compiler);
+    let previous = settings.previous.as_deref();
+    if let Some(previous) = previous {
+        compiler.resume(previous.resumed());
+    }
+    let names = names::collect(tree, previous, &mut compiler, diagnostics);
+    let known: &[Arc<::tables::Table>] = previous.map_or(&[], |previous| &previous.config.tables);
+    let tables = tables::collect(tree, known, &mut compiler);
     let mut shared = Shared {
         tables,
         log_profiles: log_profile::names(tree),

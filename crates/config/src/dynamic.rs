@@ -205,11 +205,11 @@ fn tracked(config: &Config, own: usize, written: &str) -> Result<(usize, usize),
         None => (config.proxies[own].name.as_str(), written),
     };
     let mut proxies = config.proxies.iter();
-    let backend = proxies.position(|each| each.is_backend && each.name == proxy);
+    let backend =
+        proxies.position(|each| each.is_backend && !each.is_removed && each.name == proxy);
     let backend =
         backend.ok_or_else(|| format!("unable to find required proxy '{proxy}' for tracking."))?;
-    let mut servers = config.proxies[backend].servers.iter();
-    let Some(place) = servers.position(|server| server.name == name) else {
+    let Some(place) = config.proxies[backend].server_named(name) else {
         return Err(format!(
             "unable to find required server '{name}' for tracking."
         ));

@@ -107,7 +107,7 @@ pub enum StoreError {
 }
 
 /// The definition of a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// The table's name.
     pub name: String,

@@ -40,7 +40,8 @@ fn add_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>, mut server: Serve
         );
         return Err(line.fault(1, message));
     }
-    if server.id == 0 {
+    // After a previous configuration, ids are assigned when the places of all servers are known.
+    if server.id == 0 && build.shared.settings.previous.is_none() {
         server.options.id = build.proxy.servers.len() as u32 + 1;
     }
     build.proxy.servers.push(Arc::new(server));

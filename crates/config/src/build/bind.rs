@@ -145,6 +145,7 @@ pub fn blank() -> Bind {
         level: None,
         exposes_listeners: false,
         severity_output: None,
+        is_removed: false,
         guid: None,
         origin: String::new(),
     }

@@ -13,7 +13,10 @@ use std::collections::HashMap;
 pub fn whole(config: &Config, shared: &mut Shared<'_>) {
     ids(config, shared);
     log_targets(config, shared);
-    for name in super::otel::check::unknown_contexts(config) {
+    let asked = shared.compiler.asked_contexts();
+    let unknown = super::otel::check::unknown_contexts(config, asked);
+    let unknown: Vec<String> = unknown.map(str::to_owned).collect();
+    for name in unknown {
         let message =
             format!("otel.context({name}) : no filter 'opentelemetry' extracts such a context.");
         shared.diagnostics.add(Severity::Warning, None, message);
@@ -25,7 +28,7 @@ pub fn whole(config: &Config, shared: &mut Shared<'_>) {
         .proxies
         .iter()
         .enumerate()
-        .filter(|(_, proxy)| !proxy.disabled && proxy.reserve_of.is_none())
+        .filter(|(_, proxy)| !proxy.disabled && !proxy.is_removed && proxy.reserve_of.is_none())
     {
         backends(config, proxy, index, shared);
         frontend(proxy, shared);
@@ -101,11 +104,10 @@ fn log_backend(proxy: &Proxy, shared: &mut Shared<'_>) {
             format!("Cannot use {name} rules with 'mode log' in {title}. They will be ignored."),
         );
     }
-    let mixed = proxy
-        .servers
-        .windows(2)
-        .find(|pair| pair[0].takes_datagrams != pair[1].takes_datagrams);
-    if let Some([_, server]) = mixed {
+    let following = proxy.live_servers().skip(1);
+    let mut pairs = proxy.live_servers().zip(following);
+    let mixed = pairs.find(|((_, one), (_, next))| one.takes_datagrams != next.takes_datagrams);
+    if let Some((_, (_, server))) = mixed {
         let message = format!(
             "log backend '{}': failed to initialize: cannot mix server types within a log backend, '{}' srv's network type differs from previous server.",
             proxy.name, server.name
@@ -118,6 +120,10 @@ fn log_backend(proxy: &Proxy, shared: &mut Shared<'_>) {
         );
         shared.diagnostics.add(Severity::Alert, None, message);
     }
+}
+
+fn has_servers(proxy: &Proxy) -> bool {
+    proxy.live_servers().next().is_some()
 }
 
 fn title(proxy: &Proxy) -> String {
@@ -164,7 +170,7 @@ fn backends(config: &Config, proxy: &Proxy, index: usize, shared: &mut Shared<'_
         }
     }
     let elsewhere = proxy.default_backend.is_some_and(|target| target != index);
-    if elsewhere && proxy.is_backend && !proxy.servers.is_empty() {
+    if elsewhere && proxy.is_backend && has_servers(proxy) {
         let name = &proxy.name;
         warn(
             shared,
@@ -188,8 +194,7 @@ fn timeouts(proxy: &Proxy, shared: &mut Shared<'_>) {
     let client = proxy.is_frontend && timeout.client.is_none();
     let no_server =
         timeout.server.is_none() && (proxy.mode == Mode::Http || timeout.tunnel.is_none());
-    let server =
-        proxy.is_backend && !proxy.servers.is_empty() && (timeout.connect.is_none() || no_server);
+    let server = proxy.is_backend && has_servers(proxy) && (timeout.connect.is_none() || no_server);
     if client || server {
         let message = format!("missing timeouts for {}.", title(proxy));
         let diagnostics = shared.diagnostics.add(Severity::Warning, None, message);
@@ -203,7 +208,7 @@ fn timeouts(proxy: &Proxy, shared: &mut Shared<'_>) {
 
 fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
     http3_on_tcp(proxy, shared);
-    if proxy.is_frontend && proxy.binds.is_empty() {
+    if proxy.is_frontend && proxy.live_binds().next().is_none() {
         warn(
             shared,
             format!(
@@ -229,7 +234,7 @@ fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
         return;
     }
     let mut last = "";
-    for bind in &proxy.binds {
+    for (_, bind) in proxy.live_binds() {
         let alpn = bind.tls.as_ref().and_then(|tls| tls.options.alpn.as_ref());
         let has_h3 = alpn.is_some_and(|names| names.iter().any(|name| name.starts_with(b"h3")));
         // The addresses of one line are reported once.
@@ -266,7 +271,7 @@ fn persistence(proxy: &Proxy, shared: &mut Shared<'_>) {
         let message = format!("cookie will be ignored for {title} (needs 'mode http').");
         warn(shared, message);
     }
-    for server in &proxy.servers {
+    for (_, server) in proxy.live_servers() {
         if server.redir.is_some() && is_tcp {
             let message =
                 format!("{title} : server cannot have cookie or redirect prefix in non-HTTP mode.");
@@ -307,7 +312,7 @@ fn upgrade(proxy: &Proxy, index: usize, shared: &mut Shared<'_>) {
     let elsewhere = proxy
         .default_backend
         .is_some_and(|backend| backend != index);
-    if !elsewhere && proxy.use_backend.is_empty() && !proxy.servers.is_empty() {
+    if !elsewhere && proxy.use_backend.is_empty() && has_servers(proxy) {
         let kind = if proxy.is_frontend {
             "proxy"
         } else {
@@ -400,7 +405,8 @@ fn without_http(option: &str, title: &str, shared: &mut Shared<'_>) {
 /// Ids that two proxies share.
 fn ids(config: &Config, shared: &mut Shared<'_>) {
     let mut known: HashMap<u32, &Proxy> = HashMap::new();
-    for proxy in &config.proxies {
+    let live = config.proxies.iter().filter(|proxy| !proxy.is_removed);
+    for proxy in live {
         let first = *known.entry(proxy.id).or_insert(proxy);
         if !std::ptr::eq(first, proxy) {
             let message = format!(

@@ -48,7 +48,8 @@ pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "'bind' expects {<path>|[addr1]:port1[-end1]}{,[addr]:port[-end]}... as arguments.".into()
     })?;
     for mut bind in bind_line::line(line, 1, build.shared)? {
-        if bind.id == 0 {
+        // After a previous configuration, ids are assigned when all places are known.
+        if bind.id == 0 && build.shared.settings.previous.is_none() {
             bind.id = build.proxy.binds.len() as u32 + 1;
         }
         build.proxy.binds.push(bind);

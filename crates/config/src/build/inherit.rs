@@ -95,6 +95,7 @@ impl ProxyBuild<'_, '_> {
             guid: _,
             origin: _,
             unpublished: _,
+            is_removed: _,
             is_named: _,
             binds: _,
             servers: _,

@@ -48,7 +48,7 @@ fn check_name(header: &Line<'_>, before: &[LogForward], shared: &Shared<'_>) -> 
         );
         return Err(header.fault(1, message));
     }
-    if let Some(twin) = shared.names.place_of(name) {
+    if let Some(twin) = shared.names.origin_of(name) {
         let message = format!(
             "log forward section '{name}' has the same name as a proxy declared at {twin}."
         );

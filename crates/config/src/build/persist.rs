@@ -27,9 +27,12 @@ pub fn use_server(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
 
 fn server(build: &ProxyBuild<'_, '_>, line: &Line<'_>, name: &str) -> Parse<usize> {
     let servers = build.shared.names.servers(&build.proxy.name);
-    let found = servers.iter().position(|server| server == name);
+    let found = servers
+        .iter()
+        .position(|server| server == name && !name.is_empty());
     found.ok_or_else(|| {
-        let hint = did_you_mean(name, servers.iter().map(String::as_str));
+        let names = servers.iter().map(String::as_str);
+        let hint = did_you_mean(name, names.filter(|name| !name.is_empty()));
         let message = format!(
             "{} : unable to find server '{name}' referenced in a 'use-server' rule.{hint}",
             build.title()

@@ -2,8 +2,10 @@
 //!
 //! An added backend starts from a named `defaults` section. Everything that it can become is built
 //! with the configuration, so that the running configuration never changes: it has its index, its
-//! counters and its compiled rules, and gets a name later.
+//! counters and its compiled rules, and gets a name later. Without a previous configuration, the
+//! reserved places are behind all others ([`super::previous::Places`]).
 
+use super::previous::WantedReserve;
 use super::proxy::mode_named;
 use crate::model::{Mode, NamedDefaults};
 use crate::tree::{Section, Tree};
@@ -74,4 +76,13 @@ pub fn places(tree: &Tree) -> Vec<Place<'_>> {
         }
     }
     places
+}
+
+/// What [`places`] needs places for, in the same order.
+pub fn wanted(tree: &Tree) -> Vec<WantedReserve<'_>> {
+    let wanted = places(tree).into_iter().map(|place| WantedReserve {
+        defaults: place.section.name().map_or("", |word| &word.text),
+        mode: place.mode,
+    });
+    wanted.collect()
 }

@@ -4,7 +4,7 @@ use super::inherit::Template;
 use super::line::Line;
 use super::names::is_proxy;
 use super::proxy::{ProxyBuild, mode_named, statement};
-use super::{Shared, cookie, did_you_mean, filter, logging, order, otel, reserve, tls};
+use super::{Shared, cookie, did_you_mean, filter, logging, order, otel, previous, reserve, tls};
 use crate::keywords::Places;
 use crate::model::{Global, Proxy, ProxyName, ServerOptions};
 use crate::tree::{Section, Tree, Word};
@@ -19,9 +19,12 @@ const DEFAULT_SESSION_SRV_CONNS: u32 = 5;
 /// The first id of a proxy: HAProxy uses number 1 for its listener of the runtime interface.
 const FIRST_ID: u32 = 2;
 
-/// Builds every `defaults` once, and every proxy on top of one of them.
+/// Builds every `defaults` once, and every proxy on top of one of them. Returns the proxies by
+/// place.
 pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Proxy> {
-    let mut proxies = Vec::new();
+    let mut proxies: Vec<Option<Proxy>> = Vec::new();
+    proxies.resize_with(shared.names.places.count, || None);
+    let mut places = shared.names.places.sections.clone().into_iter();
     let mut defaults: Vec<Defaults<'_>> = Vec::new();
     shared.tls.begin_proxies();
     for section in &tree.sections {
@@ -30,26 +33,32 @@ pub fn sections(tree: &Tree, global: &Global, shared: &mut Shared<'_>) -> Vec<Pr
         } else if section.kind() == "defaults" {
             open_defaults(section, &mut defaults, global, shared);
         } else if is_proxy(section) {
-            let number = proxies.len() as u32;
+            // There is a place for each section.
+            let place = places.next().unwrap_or_default();
+            let number = place as u32;
             shared.compiler.enter_proxy(Some(number));
             let parent = inherited(section, &mut defaults, shared);
             let template = parent.map(|parent| &defaults[parent].template);
-            proxies.push(proxy(section, template, number, global, shared));
+            proxies[place] = Some(proxy(section, template, number, global, shared));
         }
     }
-    for place in reserve::places(tree) {
+    let places = shared.names.places.reserved.clone();
+    for (reserve, place) in reserve::places(tree).into_iter().zip(places) {
         let mut own = defaults.iter();
-        let parent = own.find(|each| std::ptr::eq(each.section, place.section));
-        let number = proxies.len() as u32;
-        let reserved =
-            parent.map(|parent| reserved(&place, &parent.template, number, global, shared));
-        proxies.extend(reserved);
+        let parent = own.find(|each| std::ptr::eq(each.section, reserve.section));
+        proxies[place] =
+            parent.map(|parent| reserved(&reserve, &parent.template, place as u32, global, shared));
     }
     shared.compiler.enter_proxy(None);
     for defaults in defaults {
         defaults.template.finish(shared);
     }
-    number(&mut proxies);
+    let previous = shared.settings.previous.as_deref();
+    let proxies = proxies.into_iter().enumerate();
+    let removed = |place| previous.map_or_else(Proxy::default, |previous| previous.removed(place));
+    let proxies = proxies.map(|(place, proxy)| proxy.unwrap_or_else(|| removed(place)));
+    let mut proxies: Vec<Proxy> = proxies.collect();
+    number(&mut proxies, shared);
     proxies
 }
 
@@ -347,7 +356,7 @@ fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     finish_filters(&mut build, index);
     let (name, binds) = (build.proxy.name.to_string(), &mut build.proxy.binds);
     tls::bind::finish_proxy(&name, binds, &build.ssl_f_use, build.shared);
-    build.shared.inherited_rules.push(build.inherited_rules);
+    build.shared.inherited_rules[index] = build.inherited_rules;
     let mut proxy = build.proxy;
     if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)
         && let Some(key) = &proxy.dynamic_cookie_key
@@ -357,6 +366,7 @@ fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     if proxy.is_frontend && proxy.is_backend && proxy.default_backend.is_none() {
         proxy.default_backend = Some(index);
     }
+    previous::place_parts(&mut proxy, index, build.shared);
     proxy
 }
 
@@ -396,15 +406,29 @@ fn own(build: &mut ProxyBuild<'_, '_>, section: &Section) {
     }
 }
 
-/// Gives an id to each proxy without one.
-fn number(proxies: &mut [Proxy]) {
+/// Gives an id to each proxy without one: that of the previous configuration if it is still free,
+/// otherwise the next one that no proxy has. The ids of removed proxies are used only if a line asks
+/// for them, because such a proxy may return.
+fn number(proxies: &mut [Proxy], shared: &Shared<'_>) {
+    let live = proxies.iter().filter(|proxy| !proxy.is_removed);
+    let mut taken: HashSet<u32> = live.map(|proxy| proxy.id).filter(|&id| id != 0).collect();
+    if let Some(previous) = &shared.settings.previous {
+        for (place, proxy) in proxies.iter_mut().enumerate() {
+            if proxy.id == 0
+                && shared.names.places.is_kept(place)
+                && let Some(before) = previous.config.proxies.get(place)
+                && taken.insert(before.id)
+            {
+                proxy.id = before.id;
+            }
+        }
+        let removed = proxies.iter().filter(|proxy| proxy.is_removed);
+        let removed = removed.filter(|proxy| !proxy.name.is_empty());
+        taken.extend(removed.map(|proxy| proxy.id));
+    }
     let mut next = FIRST_ID;
-    let taken: HashSet<u32> = proxies
-        .iter()
-        .map(|proxy| proxy.id)
-        .filter(|&id| id != 0)
-        .collect();
-    for proxy in proxies.iter_mut().filter(|proxy| proxy.id == 0) {
+    let live = proxies.iter_mut().filter(|proxy| !proxy.is_removed);
+    for proxy in live.filter(|proxy| proxy.id == 0) {
         while taken.contains(&next) {
             next += 1;
         }

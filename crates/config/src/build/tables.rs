@@ -24,8 +24,13 @@ use crate::tree::{Section, Tree};
 pub const STICK_COUNTERS: u16 = 3;
 
 /// Creates the stick tables of a configuration and declares their names. They are in reverse order,
-/// as `show table` lists them.
-pub fn collect(tree: &Tree, compiler: &mut sample::Compiler) -> Vec<Arc<Table>> {
+/// as `show table` lists them. A table with the same definition in the `previous` configuration is
+/// used again, with its entries.
+pub fn collect(
+    tree: &Tree,
+    previous: &[Arc<Table>],
+    compiler: &mut sample::Compiler,
+) -> Vec<Arc<Table>> {
     let proxies = tree.sections.iter().filter(|section| is_proxy(section));
     let mut definitions: Vec<Definition> = Vec::new();
     for section in &tree.sections {
@@ -58,7 +63,14 @@ pub fn collect(tree: &Tree, compiler: &mut sample::Compiler) -> Vec<Arc<Table>> 
             }
         }
     }
-    let tables = definitions.into_iter().rev().map(Table::new).map(Arc::new);
+    let tables = definitions.into_iter().rev().map(|definition| {
+        let mut same = previous.iter();
+        let same = same.find(|table| *table.definition() == definition);
+        match same {
+            Some(table) => Arc::clone(table),
+            None => Arc::new(Table::new(definition)),
+        }
+    });
     let tables: Vec<Arc<Table>> = tables.collect();
     for table in &tables {
         compiler.declare_table(Arc::clone(table));

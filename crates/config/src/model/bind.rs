@@ -57,6 +57,9 @@ pub struct Bind {
     pub exposes_listeners: bool,
     /// How the runtime interface shows severities.
     pub severity_output: Option<String>,
+    /// Only a previous configuration of the process has it: it keeps the place for connections that
+    /// still exist.
+    pub is_removed: bool,
     /// A permanent name of the listener (`guid-prefix`).
     pub guid: Option<String>,
     /// `file:line` for errors at the start.

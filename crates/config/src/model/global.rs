@@ -10,7 +10,9 @@ use syntax::octets::Octets;
 pub struct Config {
     /// Section `global`.
     pub global: Global,
-    /// Frontends, backends and listens in the order of the files. A `listen` is both.
+    /// Frontends, backends and listens in the order of the files. A `listen` is both. In a process
+    /// that has read its configuration again, previous ones keep their places
+    /// ([`crate::build::previous`]), and some may be [`Proxy::is_removed`].
     pub proxies: Vec<Proxy>,
     /// The named `defaults` sections.
     pub defaults: Vec<NamedDefaults>,

@@ -50,6 +50,9 @@ pub struct Proxy {
     pub is_backend: bool,
     /// Not started.
     pub disabled: bool,
+    /// Only a previous configuration of the process has it: it keeps the place for streams that
+    /// still run. It is disabled too.
+    pub is_removed: bool,
     /// `be-unpublished`: rules that select a backend treat it like [`Proxy::disabled`].
     pub unpublished: bool,
     /// Rules or expressions name it as a backend, so it cannot be deleted.
@@ -69,7 +72,8 @@ pub struct Proxy {
     /// `file:line` of the section's header.
     pub origin: String,
     // ---- frontend side
-    /// One entry per address.
+    /// One entry per address. In a process that has read its configuration again, some may be
+    /// [`Bind::is_removed`].
     pub binds: Vec<Bind>,
     /// Most connections of the frontend.
     pub maxconn: Option<u32>,
@@ -98,7 +102,8 @@ pub struct Proxy {
     /// `capture cookie`.
     pub capture_cookie: Option<CaptureCookie>,
     // ---- backend side
-    /// In the order of the file.
+    /// In the order of the file. In a process that has read its configuration again, previous ones
+    /// keep their places, and some may be [`Server::is_removed`].
     pub servers: Vec<Arc<Server>>,
     /// Its `default-server` lines and those of its `defaults`, in words: the defaults of servers
     /// that are added later.
@@ -215,6 +220,27 @@ pub struct Proxy {
 }
 
 impl Proxy {
+    /// Its servers with their places, without removed ones.
+    pub fn live_servers(&self) -> impl Iterator<Item = (usize, &Arc<Server>)> {
+        let servers = self.servers.iter().enumerate();
+        servers.filter(|(_, server)| !server.is_removed)
+    }
+
+    /// Its bind lines with their places, without removed ones.
+    pub fn live_binds(&self) -> impl Iterator<Item = (usize, &Bind)> {
+        let binds = self.binds.iter().enumerate();
+        binds.filter(|(_, bind)| !bind.is_removed)
+    }
+
+    /// The place of the server with this name.
+    #[must_use]
+    pub fn server_named(&self, name: &str) -> Option<usize> {
+        let mut servers = self.live_servers();
+        servers
+            .find(|(_, server)| server.name == name)
+            .map(|(place, _)| place)
+    }
+
     /// Whether a request is aborted if its client closes before a server has it (manual §4.2 option
     /// abortonclose).
     #[must_use]

@@ -101,6 +101,9 @@ pub struct Server {
     /// The index in [`super::Config::resolvers`] of the section that resolves its name while the
     /// process runs.
     pub resolvers: Option<usize>,
+    /// Only a previous configuration of the process has it: it keeps the place for streams that
+    /// still run. It is disabled too, and is not checked.
+    pub is_removed: bool,
     /// Other lines name it, so it cannot be deleted at run time.
     pub is_named: bool,
     /// In `mode log`: it receives messages as datagrams; otherwise over TCP.

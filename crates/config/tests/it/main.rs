@@ -17,6 +17,7 @@ mod octets;
 mod otel;
 mod peers;
 mod persistence;
+mod previous;
 mod resilience;
 mod resolvers;
 mod rings;

@@ -124,7 +124,7 @@ fn tracked(proxies: &[Proxy], of: (usize, usize), written: &str) -> Result<(usiz
     }
     let (backend, name) = match written.rsplit_once('/') {
         Some((proxy, server)) => {
-            let is = |other: &Proxy| other.is_backend && other.name == proxy;
+            let is = |other: &Proxy| other.is_backend && !other.is_removed && other.name == proxy;
             let found = proxies
                 .iter()
                 .position(is)
@@ -134,9 +134,7 @@ fn tracked(proxies: &[Proxy], of: (usize, usize), written: &str) -> Result<(usiz
         None => (of.0, written),
     };
     let place = proxies[backend]
-        .servers
-        .iter()
-        .position(|server| server.name == name)
+        .server_named(name)
         .ok_or_else(|| format!("unable to find required server '{name}' for tracking"))?;
     let target = (backend, place);
     let title = |(backend, place): (usize, usize)| {

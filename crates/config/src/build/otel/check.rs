@@ -319,7 +319,10 @@ fn variables<'t>(used: impl Iterator<Item = &'t Section> + Clone, faults: &mut F
 }
 
 /// The contexts that expressions read and no filter extracts.
-pub fn unknown_contexts(config: &Config) -> impl Iterator<Item = &str> {
+pub fn unknown_contexts<'a>(
+    config: &'a Config,
+    asked: impl Iterator<Item = &'a str>,
+) -> impl Iterator<Item = &'a str> {
     let extracted = |name: &str| {
         let contexts = config
             .otel
@@ -327,6 +330,5 @@ pub fn unknown_contexts(config: &Config) -> impl Iterator<Item = &str> {
             .flat_map(|filter| &filter.program.contexts);
         contexts.into_iter().any(|context| &*context.name == name)
     };
-    let asked = config.contexts.iter().map(String::as_str);
     asked.filter(move |name| !extracted(name))
 }

@@ -1,15 +1,25 @@
 //! Loads a text like the process does.
 
 use spangate_config::build::Settings;
+use spangate_config::build::previous::Previous;
 use spangate_config::condition::BuildInfo;
 use spangate_config::diagnostic::{Diagnostics, Rendering, Severity};
 use spangate_config::environment::Environment;
 use spangate_config::load::{LoadOptions, load};
 use spangate_config::model::Config;
 use spangate_config::reader::Input;
+use std::sync::Arc;
 
 /// Loads `text` as a file called `t.cfg`, with two cores and warnings allowed.
 pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
+    read_after(None, text)
+}
+
+/// The same, after a previous configuration.
+pub fn read_after(
+    previous: Option<Arc<Previous>>,
+    text: &str,
+) -> Result<(Config, Diagnostics), Diagnostics> {
     let build = BuildInfo {
         version: "3.5-dev5".into(),
         features: "+THREAD".into(),
@@ -28,6 +38,7 @@ pub fn read(text: &str) -> Result<(Config, Diagnostics), Diagnostics> {
             lacks_master: false,
             allows_forks: false,
             has_local_peer: false,
+            previous,
         },
         zero_warning: false,
     };
