@@ -8,6 +8,7 @@ pub mod anonymise;
 pub mod build;
 pub mod condition;
 pub mod diagnostic;
+pub mod diff;
 mod directive;
 pub mod docs;
 pub mod dump;

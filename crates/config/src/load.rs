@@ -7,6 +7,7 @@ use crate::environment::Environment;
 use crate::keywords::other;
 use crate::model::Config;
 use crate::reader::{self, Input};
+use crate::tree::Tree;
 
 /// The inputs of a load other than the texts.
 #[derive(Clone, Debug)]
@@ -43,12 +44,7 @@ pub fn load_with(
     environment: &mut Environment,
     read_file: &build::otel::files::ReadFile<'_>,
 ) -> Result<(Config, Diagnostics), Diagnostics> {
-    let sections: Vec<&str> = other::SECTIONS.iter().map(|section| section.name).collect();
-    let reading = reader::Options {
-        sections: &sections,
-        build: options.build,
-    };
-    let (tree, mut diagnostics) = reader::read(inputs, &reading, environment);
+    let (tree, mut diagnostics) = tree(inputs, options.build, environment);
     let filter_files = build::otel::files::read(
         &tree,
         options.build,
@@ -68,4 +64,19 @@ pub fn load_with(
     } else {
         Ok((config, diagnostics))
     }
+}
+
+/// Reads `inputs` as one tree, after conditions and macros, without the meaning of its lines. The
+/// rest is as for [`load`]; the diagnostics are those of the reader.
+pub fn tree(
+    inputs: &[Input],
+    build: &BuildInfo,
+    environment: &mut Environment,
+) -> (Tree, Diagnostics) {
+    let sections: Vec<&str> = other::SECTIONS.iter().map(|section| section.name).collect();
+    let reading = reader::Options {
+        sections: &sections,
+        build,
+    };
+    reader::read(inputs, &reading, environment)
 }

@@ -7,8 +7,11 @@
 //! not less.
 
 mod names;
+mod statement;
 #[cfg(test)]
 mod tests;
+
+pub use statement::hide_words;
 
 use crate::environment::Environment;
 use crate::keywords::{self, Keyword, Secret};

@@ -1,11 +1,13 @@
 //! Turns the command line into a configuration that can run, and prints every fault in it.
 
+use config::condition::BuildInfo;
 use config::diagnostic::{Diagnostics, Rendering, Severity};
 use config::environment::{Environment, Predefined};
 use config::load::LoadOptions;
 use config::migrate::{Action, Change};
 use config::model::{Bind, Config};
 use config::reader::Input;
+use config::tree::Tree;
 use proxy::Tls;
 use std::path::Path;
 use tls::Passphrases;
@@ -71,14 +73,7 @@ pub(crate) fn inputs(args: &Args) -> Result<Vec<Input>, Refused> {
 #[cfg(feature = "export")]
 pub(crate) fn again(inputs: &[Input]) -> Result<Config, String> {
     let info = build::info();
-    let mut environment = Environment::of_process();
-    let files: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
-    environment.predefine(&Predefined {
-        version: &info.version,
-        local_peer: &crate::sys::hostname(),
-        files: &files,
-        master_worker: false,
-    });
+    let mut environment = environment_of(inputs, &info);
     let options = LoadOptions {
         build: &info,
         settings: config::build::Settings::default(),
@@ -90,6 +85,26 @@ pub(crate) fn again(inputs: &[Input]) -> Result<Config, String> {
         let alert = all.find(|one| one.severity == Severity::Alert);
         alert.map_or_else(String::new, |one| one.message.clone())
     })
+}
+
+/// The lines of texts that were accepted before, after conditions and macros.
+pub(crate) fn tree(inputs: &[Input]) -> Tree {
+    let info = build::info();
+    let mut environment = environment_of(inputs, &info);
+    config::load::tree(inputs, &info, &mut environment).0
+}
+
+/// The environment in which texts are read again.
+fn environment_of(inputs: &[Input], info: &BuildInfo) -> Environment {
+    let mut environment = Environment::of_process();
+    let files: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
+    environment.predefine(&Predefined {
+        version: &info.version,
+        local_peer: &crate::sys::hostname(),
+        files: &files,
+        master_worker: false,
+    });
+    environment
 }
 
 fn load_inputs(

@@ -11,6 +11,7 @@ mod collect;
 #[cfg(feature = "export")]
 mod collectors;
 mod confine;
+mod diff;
 mod event_reporter;
 mod explain;
 #[cfg(feature = "export")]
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
     // These commands are programs of their own, so HAProxy's options do not apply.
     match arguments.next().as_ref().and_then(|word| word.to_str()) {
         Some("collect") => return collect::run(arguments),
+        Some("diff") => return diff::run(arguments),
         Some("explain") => return explain::run(arguments),
         Some("proxy") => return proxy_command::run(arguments),
         Some("tracegen") => return tracegen::run(arguments),

@@ -110,6 +110,7 @@ impl Subcommand {
 /// All commands of this program.
 pub(crate) fn subcommands() -> impl Iterator<Item = &'static Subcommand> {
     [
+        &crate::diff::COMMAND,
         &crate::explain::COMMAND,
         &crate::proxy_command::COMMAND,
         #[cfg(feature = "export")]
