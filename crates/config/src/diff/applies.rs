@@ -15,7 +15,7 @@ pub enum Applies {
 use Applies::{InPlace, Restart};
 
 const GLOBAL: Applies = Restart("the process reads it once, at its start");
-const THREAD: Applies = Restart("its thread and its connections exist from the start");
+const SET_UP: Applies = Restart("the section is set up once, at the start");
 const SOCKET: Applies = Restart("it is set when the socket is opened");
 const EXPORTER: Applies = Restart("its exporter is created at the start");
 
@@ -32,20 +32,20 @@ const fn row(name: &'static str, applies: Applies) -> Row {
 
 /// Sections other than `global` and proxies. The default is a restart.
 const SECTIONS: &[Row] = &[
-    row("collector", THREAD),
+    row("collector", SET_UP),
     row(
         "crt-store",
         Restart("its certificates are loaded at the start"),
     ),
-    row("dashboard", THREAD),
+    row("dashboard", SET_UP),
     row("healthcheck", InPlace),
     row("http-errors", InPlace),
-    row("log-forward", THREAD),
+    row("log-forward", SET_UP),
     row("log-profile", InPlace),
-    row("mailers", THREAD),
-    row("peers", THREAD),
-    row("resolvers", THREAD),
-    row("ring", THREAD),
+    row("mailers", SET_UP),
+    row("peers", SET_UP),
+    row("resolvers", SET_UP),
+    row("ring", SET_UP),
     row("userlist", InPlace),
 ];
 

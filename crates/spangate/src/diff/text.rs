@@ -1,7 +1,7 @@
 //! A comparison as text for a terminal: a block for each section, a line for each effect, with the
 //! numbers of the line in the old and in the new file.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use config::diff::{Applies, Change, Comparison, Effect, Place, SectionName, Subject, Written};
@@ -19,24 +19,12 @@ pub(super) fn text(comparison: &Comparison) -> String {
     if effects.is_empty() {
         return "No differences.\n".to_owned();
     }
-    let places = Places {
-        old: Column::new(effects.iter().filter_map(|effect| effect.change.old())),
-        new: Column::new(effects.iter().flat_map(|effect| {
-            let of_rules = effect.used_by.iter();
-            effect.change.new().into_iter().chain(of_rules)
-        })),
-    };
+    let places = Places::new(effects);
     let mut out = places.heading();
     for block in blocks(effects) {
         let _ = writeln!(out, "\n{}", title(&block.sections));
-        let mut rest = &*block.effects;
-        while let Some((effect, _)) = rest.split_first() {
-            let alike = rest
-                .iter()
-                .take_while(|other| is_alike(effect, other))
-                .count();
-            lines(effect, alike, &places, &mut out);
-            rest = &rest[alike.max(1)..];
+        for row in rows(&block.effects) {
+            row.write(&places, &mut out);
         }
     }
     out.push_str(&closing(comparison));
@@ -85,12 +73,12 @@ fn blocks(effects: &[Effect]) -> Vec<Block<'_>> {
 }
 
 fn title(sections: &[&SectionName]) -> String {
-    let names = sections.iter().take(NAMES_MAX);
-    let names: Vec<String> = names.map(|section| section_name(section)).collect();
-    match sections.len().saturating_sub(NAMES_MAX) {
-        0 => names.join(", "),
-        more => format!("{} and {more} more", names.join(", ")),
-    }
+    let names: Vec<String> = sections
+        .iter()
+        .map(|section| section_name(section))
+        .collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    some(&names)
 }
 
 fn section_name(section: &SectionName) -> String {
@@ -99,27 +87,78 @@ fn section_name(section: &SectionName) -> String {
         .to_owned()
 }
 
-/// Whether two effects next to each other differ only in the server: all servers of a
-/// `server-template` or after a `default-server`.
-fn is_alike(one: &Effect, other: &Effect) -> bool {
-    match (&one.subject, &other.subject) {
-        (Subject::Server { .. }, Subject::Server { .. }) => {
-            let place = |written: Option<&Written>| written.map(|written| written.place.clone());
-            let kind = std::mem::discriminant;
-            kind(&one.change) == kind(&other.change)
-                && place(one.change.old()) == place(other.change.old())
-                && place(one.change.new()) == place(other.change.new())
+/// The lines of an effect, or of equal effects on several servers.
+struct Row<'a> {
+    effect: &'a Effect,
+    /// The servers, if it is an effect on servers.
+    servers: Vec<&'a str>,
+}
+
+/// What equal effects on servers have in common.
+#[derive(PartialEq, Eq, Hash)]
+enum Alike<'a> {
+    /// Servers of one line, which is a `server-template`.
+    Line(Option<&'a Place>, Option<&'a Place>),
+    /// Values of an option, or of the address if it has no name. Their lines may differ.
+    Value {
+        option: Option<&'a str>,
+        old: Option<&'a str>,
+        new: Option<&'a str>,
+    },
+}
+
+fn value<'a>(option: Option<&'a str>, change: &'a Change) -> Alike<'a> {
+    let text = |written: &'a Written| &*written.text;
+    Alike::Value {
+        option,
+        old: change.old().map(text),
+        new: change.new().map(text),
+    }
+}
+
+fn rows<'a>(effects: &[&'a Effect]) -> Vec<Row<'a>> {
+    let mut rows: Vec<Row<'a>> = Vec::with_capacity(effects.len());
+    let mut known: HashMap<Alike<'a>, usize> = HashMap::new();
+    for &effect in effects {
+        let place = |written: Option<&'a Written>| written.map(|written| &written.place);
+        let alike = match &effect.subject {
+            Subject::Server { server } => {
+                let change = &effect.change;
+                Some((
+                    server,
+                    Alike::Line(place(change.old()), place(change.new())),
+                ))
+            }
+            Subject::ServerAddress { server } => Some((server, value(None, &effect.change))),
+            Subject::ServerOption { server, option } => {
+                Some((server, value(Some(option), &effect.change)))
+            }
+            _ => None,
+        };
+        let Some((server, alike)) = alike else {
+            let servers = Vec::new();
+            rows.push(Row { effect, servers });
+            continue;
+        };
+        let at = *known.entry(alike).or_insert(rows.len());
+        match rows.get_mut(at) {
+            Some(row) => row.servers.push(server),
+            None => rows.push(Row {
+                effect,
+                servers: vec![server],
+            }),
         }
-        (
-            Subject::ServerOption {
-                option: one_name, ..
-            },
-            Subject::ServerOption { option, .. },
-        ) => one_name == option && one.change == other.change,
-        (Subject::ServerAddress { .. }, Subject::ServerAddress { .. }) => {
-            one.change == other.change
-        }
-        _ => false,
+    }
+    rows
+}
+
+/// The first of some names, and the number of the others.
+fn some(names: &[&str]) -> String {
+    let first = names.iter().take(NAMES_MAX).copied();
+    let first = first.collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMES_MAX) {
+        0 => first,
+        more => format!("{first} and {more} more"),
     }
 }
 
@@ -137,13 +176,15 @@ struct Column {
 }
 
 impl Column {
-    fn new<'a>(written: impl Iterator<Item = &'a Written> + Clone) -> Self {
-        let files: BTreeSet<&str> = written.clone().map(|one| &*one.place.file).collect();
+    /// `file`: the file of all places, if they have one in common.
+    fn new(written: &[&Written], file: Option<&str>) -> Self {
         let mut column = Column {
-            file: (files.len() == 1).then(|| files.into_iter().collect()),
+            file: file.map(str::to_owned),
             width: 0,
         };
-        let widths = written.map(|one| column.shown(Some(&one.place)).chars().count());
+        let widths = written
+            .iter()
+            .map(|one| column.shown(Some(&one.place)).chars().count());
         column.width = widths.max().unwrap_or(0).max(3);
         column
     }
@@ -157,7 +198,34 @@ impl Column {
     }
 }
 
+/// The only file of some places.
+fn only_file<'a>(written: &[&'a Written]) -> Option<&'a str> {
+    let first = &*written.first()?.place.file;
+    written
+        .iter()
+        .all(|one| one.place.file == first)
+        .then_some(first)
+}
+
 impl Places {
+    fn new(effects: &[Effect]) -> Self {
+        let old = effects.iter().filter_map(|effect| effect.change.old());
+        let old: Vec<&Written> = old.collect();
+        let new = effects.iter().flat_map(|effect| {
+            let rules = effect.used_by.iter();
+            effect.change.new().into_iter().chain(rules)
+        });
+        let new: Vec<&Written> = new.collect();
+        let (old_file, new_file) = (only_file(&old), only_file(&new));
+        // Numbers alone are clear only if each side has one file.
+        let is_clear =
+            (old_file.is_some() || old.is_empty()) && (new_file.is_some() || new.is_empty());
+        Places {
+            old: Column::new(&old, old_file.filter(|_| is_clear)),
+            new: Column::new(&new, new_file.filter(|_| is_clear)),
+        }
+    }
+
     /// The files, and the names of the columns.
     fn heading(&self) -> String {
         let mut out = String::new();
@@ -184,80 +252,96 @@ impl Places {
     }
 }
 
-/// The lines of an effect, which `alike` effects share.
-fn lines(effect: &Effect, alike: usize, places: &Places, out: &mut String) {
-    let object = object(effect);
-    let others = match alike {
-        0 | 1 => String::new(),
-        2 => "  (and 1 more server)".to_owned(),
-        count => format!("  (and {} more servers)", count - 1),
-    };
-    let restart = match effect.applies {
-        Applies::InPlace => "",
-        Applies::Restart(_) => "  [restart]",
-    };
-    let end = format!("{others}{restart}");
-    let (old, new) = (effect.change.old(), effect.change.new());
-    match &effect.change {
-        Change::Added(text) => {
-            let text = &text.text;
-            let _ = writeln!(out, "{}  + {object}{text}{end}", places.of(old, new));
+impl Row<'_> {
+    fn write(&self, places: &Places, out: &mut String) {
+        let effect = self.effect;
+        let (old, new) = (effect.change.old(), effect.change.new());
+        let line = Line {
+            both: places.of(old, new),
+            object: self.object(),
+            end: self.end(),
+        };
+        let is_part = !line.object.is_empty();
+        match &effect.change {
+            // A part of a line that stays.
+            Change::Added(text) if is_part => line.write("~", &format!("+ {}", text.text), out),
+            Change::Removed(text) if is_part => line.write("~", &format!("- {}", text.text), out),
+            Change::Added(text) => line.write("+", &text.text, out),
+            Change::Removed(text) => line.write("-", &text.text, out),
+            Change::Moved { new, .. } => line.write(">", &new.text, out),
+            Change::Changed { old: was, new: is } => match inline(&was.text, &is.text) {
+                Some(text) => line.write("~", &text, out),
+                None => {
+                    let (both, end) = (places.of(old, None), String::new());
+                    let object = line.object.clone();
+                    Line { both, object, end }.write("~", &was.text, out);
+                    let both = places.of(None, new);
+                    Line { both, ..line }.write("→", &is.text, out);
+                }
+            },
         }
-        Change::Removed(text) => {
-            let text = &text.text;
-            let _ = writeln!(out, "{}  - {object}{text}{end}", places.of(old, new));
-        }
-        Change::Moved { new: text, .. } => {
-            let text = &text.text;
+        for rule in effect.used_by.iter().take(NAMES_MAX) {
             let _ = writeln!(
                 out,
-                "{}  > {object}{text}  (moved){end}",
-                places.of(old, new)
+                "{}      in: {}",
+                places.of(None, Some(rule)),
+                rule.text
             );
         }
-        Change::Changed { old: was, new: is } => match inline(&was.text, &is.text) {
-            Some(text) => {
-                let _ = writeln!(out, "{}  ~ {object}{text}{end}", places.of(old, new));
-            }
-            None => {
-                let (was, is) = (&was.text, &is.text);
-                let _ = writeln!(out, "{}  ~ {object}{was}", places.of(old, None));
-                let _ = writeln!(out, "{}  → {object}{is}{end}", places.of(None, new));
-            }
-        },
+        let more = effect.used_by.len().saturating_sub(NAMES_MAX);
+        if more > 0 {
+            let _ = writeln!(out, "{}      and in {more} more", places.columns("", ""));
+        }
     }
-    for rule in effect.used_by.iter().take(NAMES_MAX) {
-        let _ = writeln!(
-            out,
-            "{}      in: {}",
-            places.of(None, Some(rule)),
-            rule.text
-        );
+
+    /// What an option or an address belongs to.
+    fn object(&self) -> String {
+        match (&self.effect.subject, &*self.servers) {
+            (Subject::ListenerOption { address, .. }, _) => format!("bind {address} "),
+            (Subject::ServerAddress { .. } | Subject::ServerOption { .. }, [server]) => {
+                format!("server {server} ")
+            }
+            (Subject::ServerAddress { .. } | Subject::ServerOption { .. }, servers) => {
+                format!("servers {} ", some(servers))
+            }
+            _ => String::new(),
+        }
     }
-    let more = effect.used_by.len().saturating_sub(NAMES_MAX);
-    if more > 0 {
-        let _ = writeln!(
-            out,
-            "{}      and in {more} more rules",
-            places.columns("", "")
-        );
+
+    /// The remarks after the texts.
+    fn end(&self) -> String {
+        let mut end = String::new();
+        let others = self.servers.get(1..).unwrap_or_default();
+        match (&self.effect.subject, &self.effect.change) {
+            (Subject::Listener { .. }, Change::Added(_)) => end.push_str("  (opened)"),
+            (Subject::Listener { .. }, Change::Removed(_)) => end.push_str("  (closed)"),
+            (Subject::Server { .. }, _) if !others.is_empty() => {
+                let _ = write!(end, "  (also {})", some(others));
+            }
+            _ => {}
+        }
+        if matches!(self.effect.change, Change::Moved { .. }) {
+            end.push_str("  (moved)");
+        }
+        if matches!(self.effect.applies, Applies::Restart(_)) {
+            end.push_str("  [restart]");
+        }
+        end
     }
 }
 
-/// What an option or an address belongs to.
-fn object(effect: &Effect) -> String {
-    match &effect.subject {
-        Subject::ListenerOption { address, .. } => format!("bind {address} "),
-        Subject::ServerAddress { server } | Subject::ServerOption { server, .. } => {
-            format!("server {server} ")
-        }
-        Subject::Section
-        | Subject::Mode
-        | Subject::Listener { .. }
-        | Subject::Server { .. }
-        | Subject::Acl { .. }
-        | Subject::Rule { .. }
-        | Subject::Setting { .. } => String::new(),
+/// What surrounds the text of a line.
+struct Line {
+    /// The places.
+    both: String,
+    object: String,
+    end: String,
+}
+
+impl Line {
+    fn write(&self, mark: &str, text: &str, out: &mut String) {
+        let Line { both, object, end } = self;
+        let _ = writeln!(out, "{both}  {mark} {object}{text}{end}");
     }
 }
 
@@ -294,35 +378,28 @@ fn inline(old: &str, new: &str) -> Option<String> {
 /// How many effects there are, and which need a restart.
 fn closing(comparison: &Comparison) -> String {
     let count = comparison.effects.len();
-    let restarts: Vec<&Effect> = comparison.restarts().collect();
     let effects = if count == 1 { "effect" } else { "effects" };
-    let mut out = format!(
-        "\n{count} {effects}, {} with a restart only",
-        restarts.len()
-    );
-    let mut by_reason: Vec<(&str, BTreeSet<String>)> = Vec::new();
-    for effect in restarts {
+    let mut by_reason: Vec<(&str, Vec<String>)> = Vec::new();
+    for effect in comparison.restarts() {
         let Applies::Restart(reason) = effect.applies else {
             continue;
         };
         let name = named(effect);
         match by_reason.iter_mut().find(|(known, _)| *known == reason) {
-            Some((_, names)) => {
-                names.insert(name);
-            }
-            None => by_reason.push((reason, BTreeSet::from([name]))),
+            Some((_, names)) if names.last() == Some(&name) => {}
+            Some((_, names)) => names.push(name),
+            None => by_reason.push((reason, vec![name])),
         }
     }
-    out.push_str(if by_reason.is_empty() { ".\n" } else { ":\n" });
+    let restarts = comparison.restarts().count();
+    if restarts == 0 {
+        return format!("\n{count} {effects}; none needs a restart of the process.\n");
+    }
+    let need = if restarts == 1 { "needs" } else { "need" };
+    let mut out = format!("\n{count} {effects}; {restarts} {need} a restart of the process:\n");
     for (reason, names) in by_reason {
-        let shown: Vec<&str> = names.iter().take(NAMES_MAX).map(String::as_str).collect();
-        let more = names.len().saturating_sub(NAMES_MAX);
-        let more = if more > 0 {
-            format!(" and {more} more")
-        } else {
-            String::new()
-        };
-        let _ = writeln!(out, "  {}{more}: {reason}", shown.join(", "));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let _ = writeln!(out, "  {}: {reason}", some(&names));
     }
     out
 }
