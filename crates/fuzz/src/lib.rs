@@ -12,6 +12,7 @@ mod collector_edit;
 mod collector_statements;
 mod collector_yaml;
 mod config;
+mod config_diff;
 mod cookies;
 mod dashboard_request;
 mod expression;
@@ -48,6 +49,7 @@ pub use collector_edit::collector_edit;
 pub use collector_statements::collector_statements;
 pub use collector_yaml::{collector_yaml, read as collector_yaml_config};
 pub use config::config_text;
+pub use config_diff::config_diff;
 pub use cookies::set_cookie;
 pub use dashboard_request::dashboard_request;
 pub use expression::expression;
@@ -95,6 +97,7 @@ macro_rules! for_each_target {
             proxy_protocol PROXY_WORDS,
             first_bytes FIRST_WORDS,
             config_text CONFIG_WORDS,
+            config_diff DIFF_WORDS,
             crt_list CRT_LIST_WORDS,
             tls_lists TLS_WORDS,
             client_hello FIRST_WORDS,
@@ -300,6 +303,17 @@ const CONFIG_WORDS: &[&[u8]] = &[
     b"${.LINE}", b"${.SECTION}", b"\\x41", b"\\x", b"\xff", b"\xc3\xa9", b"global\n", b"defaults d\n", b"frontend f\n", b"backend b from d\n", b"no ",
     b"default ", b".if ", b".elif ", b".else\n", b".endif\n", b".notice \"a\"\n", b".diag", b".alert", b"defined(SET)", b"!", b"&&", b"||", b"(", b")",
     b"streq(a,b)", b"feature(EPOLL)", b"version_atleast(2.0)", b"setenv A b\n", b"unsetenv A\n", b"resetenv SET\n", b"presetenv A c\n", b"macro",
+];
+
+#[rustfmt::skip]
+const DIFF_WORDS: &[&[u8]] = &[
+    b"\n", b" ", b"\0", b"global\n", b"defaults\n", b"defaults d\n", b"frontend f\n", b"frontend f from d\n", b"backend b\n", b"listen l\n", b"userlist u\n", b"peers p\n",
+    b"no ", b"default ", b"option httplog\n", b"option httpclose\n", b"no option httpclose\n", b"option tcpka\n", b"timeout client 5s\n", b"timeout handshake 0\n", b"log-format x\n",
+    b"log global\n", b"no log\n", b"bind :80,:81 ssl crt a crt b\n", b"bind *:80 v6only\n", b"server a 1.1.1.1:1 check inter 5s\n", b"server a b:1 from srv:c\n",
+    b"server-template s 1-3 a:1 no-check\n", b"server-template s 99999 a:1\n", b"default-server name c weight 1 source a interface b\n", b"default-server ssl outlier-ejection errors 5\n",
+    b"acl a src 1.1.1.1\n", b"acl a acl(b)\n", b"http-request deny if a\n", b"http-request allow unless !a { path /a }\n", b"use_backend b if a or c\n", b"tcp-request inspect-delay 5\n",
+    b"stats auth a:b\n", b"http-check send uri /\n", b"errorfile 503 a\n", b"http-error status 503\n", b"declare capture request len 1\n", b"capture request header a len 1\n",
+    b"set-header Authorization \"Bearer $SET\"\n", b"${SET[*]}", b"user a password b\n", b"setenv A b\n", b"stats socket /a\n", b"from d", b"\xff",
 ];
 
 #[rustfmt::skip]

@@ -11,6 +11,7 @@ mod crash;
 mod dashboard;
 mod delivery;
 mod diagnosis;
+mod diff;
 mod differential;
 mod documents;
 mod explain;
