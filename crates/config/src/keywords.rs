@@ -298,12 +298,17 @@ impl<P> Keyword<P> {
     /// Whether `word` is this keyword.
     #[must_use]
     pub fn matches(&self, word: &str) -> bool {
-        match self.name.strip_suffix('*') {
-            Some(stem) => word.strip_prefix(stem).is_some_and(|rest| {
-                rest.is_empty() || rest.starts_with(|c: char| c == '(' || c.is_ascii_digit())
-            }),
-            None => self.name == word,
-        }
+        is_named(self.name, word)
+    }
+}
+
+/// Whether `word` is the keyword with this name, which may end in `*`.
+pub(crate) fn is_named(name: &str, word: &str) -> bool {
+    match name.strip_suffix('*') {
+        Some(stem) => word.strip_prefix(stem).is_some_and(|rest| {
+            rest.is_empty() || rest.starts_with(|c: char| c == '(' || c.is_ascii_digit())
+        }),
+        None => name == word,
     }
 }
 

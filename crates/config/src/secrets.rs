@@ -18,6 +18,7 @@ use crate::keywords::{self, Keyword, Secret};
 use crate::lexer::{self, Context};
 use names::{is_secret, names_secret};
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// The replacement for a secret.
 pub const HIDDEN: &str = "***";
@@ -426,39 +427,55 @@ fn argument_of_converter(word: &str) -> Option<usize> {
     found
 }
 
+/// A keyword that the tables mark.
+struct Marked {
+    name: &'static str,
+    secret: Secret,
+}
+
+/// The marked keywords that lines begin with.
+static DIRECTIVES: LazyLock<Vec<Marked>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    add_marked(&mut all, keywords::global::KEYWORDS);
+    add_marked(&mut all, keywords::proxy::KEYWORDS);
+    add_marked(&mut all, crate::build::dashboard::keywords());
+    for (_, table) in keywords::other::TABLES {
+        add_marked(&mut all, table);
+    }
+    all
+});
+
+/// The marked options of lines.
+static OPTIONS: LazyLock<Vec<Marked>> = LazyLock::new(|| {
+    let mut all = Vec::new();
+    add_marked(&mut all, keywords::bind::KEYWORDS);
+    add_marked(&mut all, keywords::server::KEYWORDS);
+    add_marked(&mut all, keywords::tls::OPTIONS);
+    all
+});
+
+fn add_marked<P>(all: &mut Vec<Marked>, table: &[Keyword<P>]) {
+    let marked = table.iter().filter(|known| known.secret != Secret::No);
+    all.extend(marked.map(|known| Marked {
+        name: known.name,
+        secret: known.secret,
+    }));
+}
+
+fn find(marked: &[Marked], word: &str) -> Secret {
+    let mut marked = marked.iter();
+    let known = marked.find(|known| keywords::is_named(known.name, word));
+    known.map_or(Secret::No, |known| known.secret)
+}
+
 /// What the tables mark for a line that begins with `word`.
 fn directive(word: &str) -> Secret {
-    let others = keywords::other::TABLES
-        .iter()
-        .map(|(_, table)| secret_in(table, word));
-    [
-        secret_in(keywords::global::KEYWORDS, word),
-        secret_in(keywords::proxy::KEYWORDS, word),
-        secret_in(crate::build::dashboard::keywords(), word),
-    ]
-    .into_iter()
-    .chain(others)
-    .find(|secret| *secret != Secret::No)
-    .unwrap_or(Secret::No)
+    find(&DIRECTIVES, word)
 }
 
 /// What the tables mark for an option of a line.
 fn option(word: &str) -> Secret {
-    [
-        secret_in(keywords::bind::KEYWORDS, word),
-        secret_in(keywords::server::KEYWORDS, word),
-        secret_in(keywords::tls::OPTIONS, word),
-    ]
-    .into_iter()
-    .find(|secret| *secret != Secret::No)
-    .unwrap_or(Secret::No)
-}
-
-fn secret_in<P>(table: &[Keyword<P>], word: &str) -> Secret {
-    let mut marked = table.iter().filter(|known| known.matches(word));
-    marked
-        .find(|known| known.secret != Secret::No)
-        .map_or(Secret::No, |known| known.secret)
+    find(&OPTIONS, word)
 }
 
 /// Whether lines can begin with `word`.

@@ -38,7 +38,11 @@ fn tree(text: &[u8]) -> Tree {
 fn check(comparison: &Comparison) {
     let exists = |written: &Written| written.place.line > 0;
     for effect in &comparison.effects {
-        let texts = effect.change.old().into_iter().chain(effect.change.new());
+        let texts = effect
+            .change
+            .before()
+            .into_iter()
+            .chain(effect.change.after());
         assert!(texts.chain(&effect.used_by).all(exists), "{effect:?}");
         if let Change::Moved { old, new } = &effect.change {
             assert!(!old.text.is_empty() && !new.text.is_empty(), "{effect:?}");

@@ -144,7 +144,7 @@ pub enum Change {
 impl Change {
     /// The text and the place in the old configuration.
     #[must_use]
-    pub fn old(&self) -> Option<&Written> {
+    pub fn before(&self) -> Option<&Written> {
         match self {
             Change::Added(_) => None,
             Change::Removed(old) | Change::Changed { old, .. } | Change::Moved { old, .. } => {
@@ -155,7 +155,7 @@ impl Change {
 
     /// The text and the place in the new configuration.
     #[must_use]
-    pub fn new(&self) -> Option<&Written> {
+    pub fn after(&self) -> Option<&Written> {
         match self {
             Change::Removed(_) => None,
             Change::Added(new) | Change::Changed { new, .. } | Change::Moved { new, .. } => {

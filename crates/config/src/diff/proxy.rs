@@ -96,11 +96,13 @@ impl<'t> Proxy<'t> {
 
     fn add_to_list(&mut self, list: String, item: Item<'t>) {
         let lines = self.lists.entry(list).or_default();
-        if item.statement.prefix == Prefix::None {
-            lines.push(item);
-        } else {
+        if item.statement.prefix != Prefix::None {
             // `no log`
             lines.clear();
+        } else if !is_log_global(item.statement)
+            || !lines.iter().any(|line| is_log_global(line.statement))
+        {
+            lines.push(item);
         }
     }
 
@@ -148,4 +150,9 @@ impl<'t> Proxy<'t> {
             }
         }
     }
+}
+
+/// `log global`, of which a second one adds nothing.
+fn is_log_global(statement: &Statement) -> bool {
+    statement.keyword() == "log" && statement.arg(1) == "global" && statement.words.len() == 2
 }

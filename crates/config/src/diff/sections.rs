@@ -134,7 +134,7 @@ impl Merged<'_> {
             // The name of the list is that of the line.
             if let (Subject::Rule { list }, Some(line)) = (
                 &mut effect.subject,
-                effect.change.new().or(effect.change.old()),
+                effect.change.after().or(effect.change.before()),
             ) && list.is_empty()
             {
                 *list = line.text.split(' ').next().unwrap_or_default().to_owned();

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         return ExitCode::from(EXIT_TROUBLE);
     };
     let comparison = compare(&old, &new);
-    say(&shown(&comparison, options.json));
+    say(&shown(&comparison, &options));
     if comparison.is_empty() {
         ExitCode::SUCCESS
     } else {
@@ -49,11 +49,11 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn shown(comparison: &Comparison, is_json: bool) -> String {
-    if is_json {
+fn shown(comparison: &Comparison, options: &Options) -> String {
+    if options.json {
         format!("{:#}\n", shown::json(comparison))
     } else {
-        text::text(comparison)
+        text::text(comparison, options)
     }
 }
 

@@ -39,8 +39,8 @@ fn effect(effect: &Effect) -> Value {
         "name": names.name,
         "option": names.option,
         "change": change,
-        "old": effect.change.old().map(written),
-        "new": effect.change.new().map(written),
+        "old": effect.change.before().map(written),
+        "new": effect.change.after().map(written),
         "restart": reason.is_some(),
         "restart_reason": reason,
     });

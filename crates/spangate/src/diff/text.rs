@@ -6,6 +6,8 @@ use std::fmt::Write as _;
 
 use config::diff::{Applies, Change, Comparison, Effect, Place, SectionName, Subject, Written};
 
+use super::options::Options;
+
 /// Most names in the heading of a block, and most rules that use a condition.
 const NAMES_MAX: usize = 5;
 /// Longest values that stand on one line, in characters.
@@ -13,14 +15,19 @@ const INLINE_CHARS_MAX: usize = 40;
 /// The note where two texts do not show the difference.
 const HIDDEN_DIFFERENCE: &str = "  (a hidden value or a variable differs)";
 
-/// The whole output.
-pub(super) fn text(comparison: &Comparison) -> String {
+/// The whole output, for the files that `options` name.
+pub(super) fn text(comparison: &Comparison, options: &Options) -> String {
     let effects = &comparison.effects;
     if effects.is_empty() {
         return "No differences.\n".to_owned();
     }
-    let places = Places::new(effects);
-    let mut out = places.heading();
+    let places = Places::new(effects, options);
+    let mut out = format!(
+        "--- {}\n+++ {}\n{}\n",
+        options.old.join(", "),
+        options.new.join(", "),
+        places.columns("old", "new")
+    );
     for block in blocks(effects) {
         let _ = writeln!(out, "\n{}", title(&block.sections));
         for row in rows(&block.effects) {
@@ -52,14 +59,16 @@ fn blocks(effects: &[Effect]) -> Vec<Block<'_>> {
     let mut blocks: Vec<Block<'_>> = Vec::new();
     let mut places: HashMap<Vec<&SectionName>, usize> = HashMap::new();
     for effect in effects {
+        let own = [&effect.section];
         let is_condition = matches!(effect.subject, Subject::Acl { .. });
         let of_effect = match sections.get(&(&effect.subject, &effect.change)) {
-            Some(sections) if !is_condition => sections.clone(),
-            _ => vec![&effect.section],
+            Some(sections) if !is_condition => sections.as_slice(),
+            _ => &own,
         };
-        if of_effect.first() != Some(&&effect.section) {
+        if of_effect.first() != own.first() {
             continue;
         }
+        let of_effect = of_effect.to_vec();
         let at = *places.entry(of_effect.clone()).or_insert(blocks.len());
         match blocks.get_mut(at) {
             Some(block) => block.effects.push(effect),
@@ -111,8 +120,8 @@ fn value<'a>(option: Option<&'a str>, change: &'a Change) -> Alike<'a> {
     let text = |written: &'a Written| &*written.text;
     Alike::Value {
         option,
-        old: change.old().map(text),
-        new: change.new().map(text),
+        old: change.before().map(text),
+        new: change.after().map(text),
     }
 }
 
@@ -126,7 +135,7 @@ fn rows<'a>(effects: &[&'a Effect]) -> Vec<Row<'a>> {
                 let change = &effect.change;
                 Some((
                     server,
-                    Alike::Line(place(change.old()), place(change.new())),
+                    Alike::Line(place(change.before()), place(change.after())),
                 ))
             }
             Subject::ServerAddress { server } => Some((server, value(None, &effect.change))),
@@ -170,16 +179,15 @@ struct Places {
 
 /// The places in the files of one side.
 struct Column {
-    /// The file, if all places are in one.
-    file: Option<String>,
+    /// Whether the heading names the only file.
+    has_one_file: bool,
     width: usize,
 }
 
 impl Column {
-    /// `file`: the file of all places, if they have one in common.
-    fn new(written: &[&Written], file: Option<&str>) -> Self {
+    fn new(written: &[&Written], has_one_file: bool) -> Self {
         let mut column = Column {
-            file: file.map(str::to_owned),
+            has_one_file,
             width: 0,
         };
         let widths = written
@@ -192,50 +200,27 @@ impl Column {
     fn shown(&self, place: Option<&Place>) -> String {
         match place {
             None => String::new(),
-            Some(place) if self.file.is_some() => place.line.to_string(),
+            Some(place) if self.has_one_file => place.line.to_string(),
             Some(place) => format!("{}:{}", place.file, place.line),
         }
     }
 }
 
-/// The only file of some places.
-fn only_file<'a>(written: &[&'a Written]) -> Option<&'a str> {
-    let first = &*written.first()?.place.file;
-    written
-        .iter()
-        .all(|one| one.place.file == first)
-        .then_some(first)
-}
-
 impl Places {
-    fn new(effects: &[Effect]) -> Self {
-        let old = effects.iter().filter_map(|effect| effect.change.old());
+    fn new(effects: &[Effect], options: &Options) -> Self {
+        let old = effects.iter().filter_map(|effect| effect.change.before());
         let old: Vec<&Written> = old.collect();
         let new = effects.iter().flat_map(|effect| {
             let rules = effect.used_by.iter();
-            effect.change.new().into_iter().chain(rules)
+            effect.change.after().into_iter().chain(rules)
         });
         let new: Vec<&Written> = new.collect();
-        let (old_file, new_file) = (only_file(&old), only_file(&new));
-        // Numbers alone are clear only if each side has one file.
-        let is_clear =
-            (old_file.is_some() || old.is_empty()) && (new_file.is_some() || new.is_empty());
+        let is_of = |files: &[String], written: &[&Written]| matches!(files, [file] if written.iter().all(|one| one.place.file == *file));
+        let has_one_file = is_of(&options.old, &old) && is_of(&options.new, &new);
         Places {
-            old: Column::new(&old, old_file.filter(|_| is_clear)),
-            new: Column::new(&new, new_file.filter(|_| is_clear)),
+            old: Column::new(&old, has_one_file),
+            new: Column::new(&new, has_one_file),
         }
-    }
-
-    /// The files, and the names of the columns.
-    fn heading(&self) -> String {
-        let mut out = String::new();
-        for (mark, column) in [("---", &self.old), ("+++", &self.new)] {
-            if let Some(file) = &column.file {
-                let _ = writeln!(out, "{mark} {file}");
-            }
-        }
-        let _ = writeln!(out, "{}", self.columns("old", "new"));
-        out
     }
 
     fn columns(&self, old: &str, new: &str) -> String {
@@ -255,7 +240,7 @@ impl Places {
 impl Row<'_> {
     fn write(&self, places: &Places, out: &mut String) {
         let effect = self.effect;
-        let (old, new) = (effect.change.old(), effect.change.new());
+        let (old, new) = (effect.change.before(), effect.change.after());
         let line = Line {
             both: places.of(old, new),
             object: self.object(),

