@@ -35,9 +35,10 @@ use crate::tree::Tree;
 use item::Item;
 use std::collections::BTreeMap;
 
-/// The effects of a change from `old` to `new`: those of `global`, then those of other sections,
-/// then those of each proxy, in the order of the files. The same trees always give the same
-/// effects. The work is bounded by the size of the trees, up to a logarithm.
+/// The effects of a change from `old` to `new`: those on `global`, then those on other sections, then
+/// those on proxies. In both groups, the sections that go come first, the others in the order of
+/// the new files. The same trees always give the same effects. The work grows with the size of the
+/// trees and no more than sorting does.
 #[must_use]
 pub fn compare(old: &Tree, new: &Tree) -> Comparison {
     let mut effects = sections::compare(old, new);

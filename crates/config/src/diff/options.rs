@@ -230,8 +230,15 @@ impl<'t> Value<'t> {
         let parts: Vec<String> = ranges
             .map(|words| item::part(self.statement, words.clone()))
             .collect();
+        let text = parts.join(" ");
+        // A variable with several words is shown at its first word.
+        let text = if text.is_empty() {
+            format!("{} …", self.statement.arg(self.words.start))
+        } else {
+            text
+        };
         Written {
-            text: parts.join(" "),
+            text,
             place: item::place(self.statement.span()),
         }
     }

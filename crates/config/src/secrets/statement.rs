@@ -11,23 +11,24 @@ use crate::tree::{self, Span};
 #[must_use]
 pub fn hide_words(words: &[tree::Word]) -> Vec<String> {
     let mut shown: Vec<Word> = Vec::with_capacity(words.len());
-    let mut last: Option<&Span> = None;
-    for word in words {
-        let is_repeated = last.is_some_and(|last| {
-            (last.line, last.start, last.end) == (word.span.line, word.span.start, word.span.end)
-                && last.start < last.end
-        });
-        last = Some(&word.span);
-        let raw = if is_repeated {
-            String::new()
-        } else {
-            raw_of(word)
-        };
-        shown.push(Word {
-            text: word.text.as_str().to_owned(),
-            range: 0..raw.len(),
-            raw,
-        });
+    let mut left = words;
+    while let Some(first) = left.first() {
+        // The words of one variable have overlapping places.
+        let mut place = first.span.clone();
+        let mut count = 1;
+        while let Some(word) = left.get(count).filter(|word| overlaps(&place, &word.span)) {
+            place.end = place.end.max(word.span.end);
+            count += 1;
+        }
+        let mut raw = raw_of(first, &place);
+        for word in &left[..count] {
+            shown.push(Word {
+                text: word.text.as_str().to_owned(),
+                range: 0..raw.len(),
+                raw: std::mem::take(&mut raw),
+            });
+        }
+        left = &left[count..];
     }
     let mut marks = Marks::new(&shown);
     marks.mark();
@@ -42,11 +43,16 @@ pub fn hide_words(words: &[tree::Word]) -> Vec<String> {
         .collect()
 }
 
-/// The text of a word: as written if it has a variable, otherwise with the quotes that it needs.
-fn raw_of(word: &tree::Word) -> String {
-    let Span { start, end, .. } = word.span;
-    let written = word.span.excerpt().get(start as usize..end as usize);
-    match written {
+/// Whether a word begins in a place.
+fn overlaps(place: &Span, word: &Span) -> bool {
+    place.line == word.line && word.start < place.end
+}
+
+/// The text of a word at a place: as written if it has a variable, otherwise with the quotes that it
+/// needs.
+fn raw_of(word: &tree::Word, place: &Span) -> String {
+    let written = place.excerpt();
+    match written.get(place.start as usize..place.end as usize) {
         Some(written) if has_variable(written) => String::from_utf8_lossy(written).into_owned(),
         _ => quoted(&word.text),
     }

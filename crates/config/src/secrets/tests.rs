@@ -173,3 +173,67 @@ fn what_is_hidden_is_known() {
     assert_eq!(shown.hidden, ["a b"]);
     assert!(shown.text.ends_with(HIDDEN));
 }
+
+/// The words of the last line of a text as [`super::hide_words`] shows them.
+fn words_shown(text: &str) -> Vec<String> {
+    let input = crate::reader::Input {
+        name: "t.cfg".to_owned(),
+        text: text.as_bytes().to_vec(),
+    };
+    let mut environment = crate::environment::Environment::new();
+    environment.set("TOKEN", "hunter2");
+    environment.set("SEVERAL", "one hunter2");
+    let build = crate::condition::BuildInfo::default();
+    let (tree, _) = crate::load::tree(&[input], &build, &mut environment);
+    let statements = tree.sections.last().map(|section| &section.statements);
+    let last = statements.and_then(|statements| statements.last());
+    last.map_or_else(Vec::new, |statement| super::hide_words(&statement.words))
+}
+
+#[test]
+fn words_of_statements_have_no_secrets() {
+    let cases: &[(&str, &str)] = &[
+        ("stats auth admin:hunter2", "stats auth admin:***"),
+        ("stats auth 'admin:hunter2'", "stats auth admin:***"),
+        ("http-request  deny  # c", "http-request deny"),
+        (
+            "http-request set-header X-Y \"$TOKEN\"",
+            "http-request set-header X-Y \"$TOKEN\"",
+        ),
+        (
+            "http-request set-header X-Y '$TOKEN'",
+            "http-request set-header X-Y '$TOKEN'",
+        ),
+        (
+            "http-request set-header X-Y \"${TOKEN-hunter2}\"",
+            "http-request set-header X-Y \"${TOKEN-***",
+        ),
+        (
+            "http-request set-header Authorization \"$TOKEN\"",
+            "http-request set-header Authorization ***",
+        ),
+        (
+            "http-request set-header Authorization 'Bearer hunter2'",
+            "http-request set-header Authorization ***",
+        ),
+        ("log-format \"a $TOKEN\"", "log-format \"a $TOKEN\""),
+        (
+            "option x \"${SEVERAL[*]}\" end",
+            "option x \"${SEVERAL[*]}\" end",
+        ),
+        ("description a\\ b \"c d\"", "description 'a b' 'c d'"),
+    ];
+    for (line, shown) in cases {
+        let words = words_shown(&format!("listen l\n    {line}\n"));
+        let words: Vec<&str> = words
+            .iter()
+            .map(String::as_str)
+            .filter(|word| !word.is_empty())
+            .collect();
+        assert_eq!(words.join(" "), *shown, "{line}");
+    }
+    assert_eq!(
+        words_shown("listen l\n option x \"${SEVERAL[*]}\" end\n").len(),
+        5
+    );
+}

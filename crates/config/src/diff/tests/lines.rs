@@ -107,3 +107,17 @@ fn servers_of_templates_are_servers() {
         ["server b1-9000 -3: server b1-9000 x:1"]
     );
 }
+
+#[test]
+fn options_may_come_from_a_variable() {
+    let text = |options: &str| {
+        format!("global\n setenv O \"{options}\"\nbackend b\n server a x:1 \"${{O[*]}}\" id 5\n")
+    };
+    assert_eq!(
+        effects(&text("check"), &text("check weight 5")),
+        [
+            "global setting setenv O 2~2: setenv O *** → setenv O *** !",
+            "backend b server a weight +4: weight …",
+        ]
+    );
+}
