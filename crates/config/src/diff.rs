@@ -8,9 +8,9 @@
 //!
 //! [`compare`] reads two trees, after environment, conditions and macros were applied. Each proxy
 //! becomes its settings and lists of rules ([`proxy`]), with those of its `defaults`
-//! ([`inheritance`]). Lists are aligned ([`align`]), lines with options are compared option by option
-//! ([`options`], [`servers`], [`listeners`]). The table of [`applies`] says which effects need a
-//! restart of the process.
+//! ([`inheritance`]). Lists are aligned ([`align`]), lines with options are compared option by
+//! option ([`options`], [`servers`], [`listeners`]). The table of [`applies`] says which effects
+//! need a restart of the process.
 
 mod align;
 mod applies;
@@ -35,10 +35,10 @@ use crate::tree::Tree;
 use item::Item;
 use std::collections::BTreeMap;
 
-/// The effects of a change from `old` to `new`: those on `global`, then those on other sections, then
-/// those on proxies. In both groups, the sections that go come first, the others in the order of
-/// the new files. The same trees always give the same effects. The work grows with the size of the
-/// trees and no more than sorting does.
+/// The effects of a change from `old` to `new`: those on `global`, then those on other sections,
+/// then those on proxies. In both groups, the sections that go come first, the others in the order
+/// of the new files. The same trees always give the same effects. The work grows with the size of
+/// the trees, and for long lists as that of sorting.
 #[must_use]
 pub fn compare(old: &Tree, new: &Tree) -> Comparison {
     let mut effects = sections::compare(old, new);

@@ -1,5 +1,5 @@
-//! Which effects a process can take over while it runs. One table: a keyword or a section that is not
-//! in it has the default of its kind.
+//! Which effects a process can take over while it runs. One table: a keyword or a section that is
+//! not in it has the default of its kind.
 
 use crate::tree::Statement;
 

@@ -28,8 +28,8 @@ const GLOBAL_LISTS: &[&str] = &[
 /// Keywords of `global` whose first argument is a part of the setting's name.
 const GLOBAL_FAMILIES: &[&str] = &["presetenv", "setenv", "stats"];
 
-/// Sections whose lines depend on the lines before them, so that their whole order counts. In others,
-/// the order counts among the lines of a keyword.
+/// Sections whose lines depend on the lines before them, so that their whole order counts. In
+/// others, the order counts among the lines of a keyword.
 const ORDERED: &[&str] = &["crt-store", "healthcheck", "log-forward", "peers", "ring"];
 
 /// The effects on `global` and on the other sections, those that go first.
@@ -70,8 +70,8 @@ struct Merged<'t> {
     lines: Vec<Item<'t>>,
 }
 
-/// The sections that have an effect, other than `global` and proxies. Sections with the same name are
-/// one.
+/// The sections that have an effect, other than `global` and proxies. Sections with the same name
+/// are one.
 fn merged(tree: &Tree) -> Vec<Merged<'_>> {
     let mut all: Vec<Merged<'_>> = Vec::new();
     let mut places: BTreeMap<SectionName, usize> = BTreeMap::new();

@@ -4,10 +4,10 @@ use super::{HIDDEN, Marks, Word};
 use crate::build::legacy::quoted;
 use crate::tree::{self, Span};
 
-/// The words of a statement as text, without secrets, one for each of `words`. A word has quotes only
-/// where it needs them. A word with a variable of the environment stays as written, because the
-/// value of a variable may be a secret. Of several words from one variable, the first has the text
-/// and the others are empty.
+/// The words of a statement as text, without secrets, one for each of `words`. A word has quotes
+/// only where it needs them. A word with a variable of the environment stays as written, because
+/// the value of a variable may be a secret. Of several words from one variable, the first has the
+/// text and the others are empty.
 #[must_use]
 pub fn hide_words(words: &[tree::Word]) -> Vec<String> {
     let mut shown: Vec<Word> = Vec::with_capacity(words.len());
@@ -48,8 +48,8 @@ fn overlaps(place: &Span, word: &Span) -> bool {
     place.line == word.line && word.start < place.end
 }
 
-/// The text of a word at a place: as written if it has a variable, otherwise with the quotes that it
-/// needs.
+/// The text of a word at a place: as written if it has a variable, otherwise with the quotes that
+/// it needs.
 fn raw_of(word: &tree::Word, place: &Span) -> String {
     let written = place.excerpt();
     match written.get(place.start as usize..place.end as usize) {
