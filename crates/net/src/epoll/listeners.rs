@@ -40,21 +40,41 @@ struct State {
 
 impl Listeners {
     pub fn new(listeners: Vec<Listener>, accepts_a_turn_max: u32) -> Listeners {
-        let states = listeners.into_iter().map(|listener| State {
-            fd: Some(listener.fd),
-            id: listener.id,
-            wildcard: listener.local.is_unspecified(),
-            local: listener.local,
-            shared: listener.shared,
-            wanted: true,
-            armed: false,
-            closing: false,
-        });
-        Listeners {
-            states: states.collect(),
+        let mut all = Listeners {
+            states: Vec::new(),
             accepts_a_turn_max: accepts_a_turn_max.max(1),
             closing: 0,
             rest_until_ms: None,
+        };
+        all.add(listeners);
+        all
+    }
+
+    /// Adds listeners, which accept when they are armed next. They take the places of closed ones.
+    pub fn add(&mut self, listeners: Vec<Listener>) {
+        let mut place = 0;
+        for listener in listeners {
+            let state = State {
+                fd: Some(listener.fd),
+                id: listener.id,
+                wildcard: listener.local.is_unspecified(),
+                local: listener.local,
+                shared: listener.shared,
+                wanted: true,
+                armed: false,
+                closing: false,
+            };
+            while self
+                .states
+                .get(place)
+                .is_some_and(|state| state.fd.is_some())
+            {
+                place += 1;
+            }
+            match self.states.get_mut(place) {
+                Some(free) => *free = state,
+                None => self.states.push(state),
+            }
         }
     }
 

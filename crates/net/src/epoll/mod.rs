@@ -84,6 +84,17 @@ pub struct Setup {
     /// The engine needs the local address of each connection when its listener has a wildcard
     /// address.
     pub local_addrs: bool,
+    /// Delivers what is added later. Whoever adds something wakes the worker.
+    pub more: Receiver<More>,
+}
+
+/// What a driver serves besides what it was set up with.
+#[derive(Debug, Default)]
+pub struct More {
+    /// Further listeners of this worker.
+    pub listeners: Vec<Listener>,
+    /// Further log targets; they follow the known ones in the engine's numbering.
+    pub logs: Vec<LogSink>,
 }
 
 /// Kernel buffer sizes (`tune.rcvbuf.*`, `tune.sndbuf.*`), bytes.
@@ -117,6 +128,7 @@ pub struct EpollDriver {
     read_bytes: usize,
     buffers: SocketBuffers,
     local_addrs: bool,
+    more: Receiver<More>,
     now: Now,
     /// [`Now::ms`] of it.
     now_ms: u64,
@@ -207,6 +219,7 @@ impl EpollDriver {
             read_bytes: setup.buffer_bytes + setup.buffer_bytes / 4,
             buffers: setup.buffers,
             local_addrs: setup.local_addrs,
+            more: setup.more,
             now,
             now_ms: now.ms(),
             stopwatch: Stopwatch::new(setup.measures),
@@ -217,6 +230,12 @@ impl EpollDriver {
         };
         driver.listeners.arm(&driver.epoll);
         Ok(driver)
+    }
+
+    fn add(&mut self, more: More) {
+        self.logs.extend(more.logs);
+        self.listeners.add(more.listeners);
+        self.listeners.arm(&self.epoll);
     }
 
     /// This round's time, from now on.
@@ -250,6 +269,9 @@ impl EpollDriver {
                 match event.token {
                     TOKEN_WAKE => {
                         sys::eventfd_reset(self.wakes[self.worker.0 as usize].as_raw_fd());
+                        while let Ok(more) = self.more.try_recv() {
+                            self.add(more);
+                        }
                         while let Ok(order) = orders.try_recv() {
                             engine.on_order(self, order);
                         }

@@ -396,6 +396,7 @@ mod tests {
             buffers: SocketBuffers::default(),
             measures: false,
             local_addrs: false,
+            more: std::sync::mpsc::channel().1,
         };
         EpollDriver::new(setup).expect("a driver")
     }

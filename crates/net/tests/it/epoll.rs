@@ -304,6 +304,7 @@ fn driver(listener: TcpListener) -> (EpollDriver, Arc<OwnedFd>) {
     listener.set_nonblocking(true).expect("a flag");
     let wake = Arc::new(spangate_net::sys::eventfd().expect("an eventfd"));
     let setup = Setup {
+        more: std::sync::mpsc::channel().1,
         listeners: vec![Listener {
             fd: Arc::new(listener.into()),
             id: ListenerId(0),
