@@ -13,17 +13,50 @@
 //! previous address may return.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Shared;
 use crate::model::{Bind, Config, Mode, Proxy, Server, ServerAddress, ServerChecks, ServerOptions};
 
+/// A configuration that other parts of the process hold too.
+#[derive(Clone)]
+pub struct Held(Arc<dyn AsRef<Config> + Send + Sync>);
+
+impl Held {
+    /// The configuration within a larger value.
+    pub fn of(owner: Arc<impl AsRef<Config> + Send + Sync + 'static>) -> Held {
+        Held(owner)
+    }
+}
+
+impl Deref for Held {
+    type Target = Config;
+
+    fn deref(&self) -> &Config {
+        (*self.0).as_ref()
+    }
+}
+
+impl AsRef<Config> for Config {
+    fn as_ref(&self) -> &Config {
+        self
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held").finish_non_exhaustive()
+    }
+}
+
 /// The configuration that a new one follows in a running process, and the names that it has now.
 #[derive(Clone, Debug)]
 pub struct Previous {
     /// The configuration.
-    pub config: Arc<Config>,
+    pub config: Held,
     /// One entry for each place of [`Config::proxies`].
     pub proxies: Vec<PreviousProxy>,
 }
@@ -56,7 +89,10 @@ impl Previous {
             servers: proxy.servers.iter().map(|it| it.name.clone()).collect(),
         });
         let proxies = proxies.collect();
-        Previous { config, proxies }
+        Previous {
+            config: Held::of(config),
+            proxies,
+        }
     }
 
     /// What the compiler of expressions takes over.
@@ -294,6 +330,7 @@ impl PreviousServers<'_> {
                 fqdn: None,
                 resolvers: None,
                 is_removed: true,
+                words_hash: 0,
                 is_named: false,
                 takes_datagrams: false,
                 options: ServerOptions {

@@ -93,6 +93,7 @@ pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse
             is_named: false,
             takes_datagrams: first.takes_datagrams,
             options,
+            words_hash: first.words_hash,
             origin: first.origin.clone(),
         };
         servers.push(other);
@@ -145,8 +146,25 @@ fn one_server(
         is_named: false,
         takes_datagrams: build.proxy.mode == Mode::Log && log_line::is_datagram(&written.bytes),
         options,
+        words_hash: words_hash(build, line),
         origin: line.span(1).place(),
     })
+}
+
+/// See [`Server::words_hash`].
+fn words_hash(build: &ProxyBuild<'_, '_>, line: &Line<'_>) -> u128 {
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    let mut add = |word: &[u8]| {
+        hash.update(word);
+        // No word has it.
+        hash.update(b"\n");
+    };
+    for word in line.texts(0) {
+        add(word.as_bytes());
+    }
+    let before = build.proxy.default_server_lines.iter();
+    before.for_each(|line| line.iter().for_each(|word| add(word)));
+    hash.digest128()
 }
 
 /// The methods of `init-addr` for a server. A name that is resolved while the process runs may be

@@ -33,18 +33,15 @@ const fn row(name: &'static str, applies: Applies) -> Row {
 /// Sections other than `global` and proxies. The default is a restart.
 const SECTIONS: &[Row] = &[
     row("collector", SET_UP),
-    row(
-        "crt-store",
-        Restart("its certificates are loaded at the start"),
-    ),
+    row("crt-store", InPlace),
     row("dashboard", SET_UP),
     row("healthcheck", InPlace),
     row("http-errors", InPlace),
     row("log-forward", SET_UP),
     row("log-profile", InPlace),
-    row("mailers", SET_UP),
+    row("mailers", InPlace),
     row("peers", SET_UP),
-    row("resolvers", SET_UP),
+    row("resolvers", InPlace),
     row("ring", SET_UP),
     row("userlist", InPlace),
 ];
@@ -59,6 +56,19 @@ const GLOBALS: &[Row] = &[
     row("expose-experimental-directives", InPlace),
     row("key-base", InPlace),
     row("zero-warning", InPlace),
+    // Read while the process runs.
+    row("description", InPlace),
+    row("grace", InPlace),
+    row("hard-stop-after", InPlace),
+    row("log", InPlace),
+    row("log-send-hostname", InPlace),
+    row("log-tag", InPlace),
+    row("max-spread-checks", InPlace),
+    row("maxconnrate", InPlace),
+    row("maxsessrate", InPlace),
+    row("maxsslrate", InPlace),
+    row("node", InPlace),
+    row("spread-checks", InPlace),
     // Only when the TLS settings of lines are made.
     row("issuers-chain-path", InPlace),
     row("ssl-default-bind-ciphers", InPlace),

@@ -110,6 +110,9 @@ pub struct Server {
     pub takes_datagrams: bool,
     /// The options after the address, applied to those of `default-server`.
     pub options: ServerOptions,
+    /// The hash of the words from which its options come: its own line's and those of the
+    /// `default-server` lines before it. 0 for a server that was added at run time.
+    pub words_hash: u128,
     /// `file:line`.
     pub origin: String,
 }
