@@ -56,7 +56,7 @@ impl ServerId {
 }
 
 /// A `bind` line of a frontend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BindId {
     pub frontend: ProxyId,
     pub place: usize,

@@ -38,12 +38,14 @@ mod stream;
 mod tracing;
 mod websocket;
 
-pub use engine::{Engine, HeldBytes, Order, StreamView, StreamsAsked, StreamsPart};
-pub use evaluation::{AssignError, Onlooker, prepare};
+pub use engine::{
+    Current, Engine, Generation, HeldBytes, Order, Renewal, StreamView, StreamsAsked, StreamsPart,
+};
+pub use evaluation::{AssignError, Onlooker, prepare, prepare_after};
 pub use logging::{LogRelay, event, event_of_process};
 pub use runtime_config::{
-    AddError, Added, CertificateView, Counters, Draft, EditError, Filter, FilterExport, ListView,
-    LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, SectionBind,
+    AddError, Added, BoundLine, CertificateView, Counters, Draft, EditError, Filter, FilterExport,
+    ListView, LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, SectionBind,
     SectionServer, Switches, Tls, TlsFileNames, TlsFinding, TlsStatus, TlsSwitchError, TrustView,
     certificate_name,
 };

@@ -108,6 +108,19 @@ impl Backends {
         }
     }
 
+    /// The worker goes on with another configuration: derives all data again, and keeps the
+    /// connections.
+    pub fn renew(&mut self, view: &View<'_>) {
+        let before = std::mem::replace(self, Backends::new(view));
+        for (backend, mut before) in self.0.iter_mut().zip(before.0) {
+            let pools = backend.idle.iter_mut().zip(before.idle);
+            pools.for_each(|(now, before)| *now = before);
+            let lists = backend.shared.iter_mut().zip(before.shared);
+            lists.for_each(|(now, before)| *now = before);
+            backend.balance.inherit(before.balance.learnt());
+        }
+    }
+
     /// A backend with its derived data up to date.
     #[inline]
     fn current(&mut self, view: &View<'_>, backend: ProxyId) -> &mut Backend {

@@ -192,7 +192,9 @@ impl Engine {
             format!("stream {:?} waits for room that is there", stream.id)
         })?;
         // Where none of its facts has changed since it stopped, it has no other deadline by now.
-        let first_ms = stream.deadlines(&self.runtime_config).first_ms();
+        let first_ms = stream
+            .deadlines(self.older.config_of(stream, &self.runtime_config))
+            .first_ms();
         let timer_ms = self.core.timers.deadline_ms(stream.timer);
         require(timer_ms == first_ms, || {
             format!(

@@ -10,6 +10,7 @@ mod ends;
 mod exchanges;
 mod incoming;
 mod life;
+mod renewal;
 mod secure;
 mod servers;
 mod socks4;
@@ -32,8 +33,10 @@ use crate::runtime_config::RuntimeConfig;
 use crate::shared::{Grant, Killed, ServerTables, Shared, WorkerMessage};
 use crate::stream::Streams;
 use life::Life;
+use renewal::Older;
 
 pub use audit::HeldBytes;
+pub use renewal::{Current, Generation, Renewal};
 pub use watch::{StreamView, StreamsAsked, StreamsPart};
 
 /// An order from the process to a worker.
@@ -54,6 +57,8 @@ pub enum Order {
     HandOver(Sender<()>),
     /// The listeners of a frontend, by its place in the configuration, close for good.
     CloseFrontend(usize),
+    /// Go on with another configuration, together with the other workers.
+    Renew(Renewal),
     /// Report some of the worker's streams.
     ShowStreams(StreamsAsked),
     /// End streams.
@@ -64,6 +69,8 @@ pub enum Order {
 #[derive(Debug)]
 pub struct Engine {
     runtime_config: Arc<RuntimeConfig>,
+    /// Earlier configurations that running streams still follow.
+    older: Older,
     /// The servers at the start of the current entry.
     servers: Arc<ServerTables>,
     core: Core,
@@ -81,13 +88,16 @@ struct State {
     resting: Vec<ListenerId>,
     /// When listeners that reached a rate limit are checked again.
     room_at_ms: u64,
-    /// When this worker looks again whether it still uses deleted servers.
+    /// When this worker looks again whether it still uses deleted servers or earlier
+    /// configurations.
     release_at_ms: u64,
     /// Connections that had their turn and have bytes left: they continue in the next round.
     later: VecDeque<ConnId>,
     /// The last value of the counter by which workers ask for room.
     asked_for_room: u64,
     at_work: AtWork,
+    /// Streams may follow earlier configurations.
+    has_older: bool,
 }
 
 /// The connection and the stream that a panic would concern.
@@ -104,12 +114,19 @@ struct AtWork {
 /// One entry: the worker's state with the current driver and configuration.
 struct Turn<'a, D> {
     cx: Cx<'a, D>,
+    /// The worker's configuration; the context has that of the stream at work.
+    current: &'a RuntimeConfig,
+    older: &'a Older,
     streams: &'a mut Streams,
     state: &'a mut State,
 }
 
 /// How many stream numbers are taken from the shared counter at a time.
 const NUMBER_BLOCK: u64 = 1024;
+
+/// The pause before a worker looks again whether it still uses a deleted server or an earlier
+/// configuration, milliseconds.
+const RELEASE_RETRY_MS: u64 = 1000;
 
 impl Engine {
     /// A worker's engine. `seed` is its only source of randomness.
@@ -125,6 +142,7 @@ impl Engine {
         Engine {
             core: Core::new(&runtime_config, &servers, shared, worker, seed),
             runtime_config,
+            older: Older::default(),
             servers,
             streams: Streams::default(),
             state: State {
@@ -136,6 +154,7 @@ impl Engine {
                 later: VecDeque::new(),
                 asked_for_room: 0,
                 at_work: AtWork::default(),
+                has_older: false,
             },
         }
     }
@@ -153,9 +172,7 @@ impl Engine {
         let ids = self.streams.ids();
         let mut turn = self.turn(driver);
         for id in ids {
-            if let Some(stream) = turn.streams.get_mut(id) {
-                turn.cx.kill(stream);
-            }
+            turn.with_stream(id, |cx, stream| cx.kill(stream));
         }
         self.core.tracing.flush_records(&self.runtime_config);
     }
@@ -168,6 +185,8 @@ impl Engine {
                 servers: &self.servers,
                 core: &mut self.core,
             },
+            current: &self.runtime_config,
+            older: &self.older,
             streams: &mut self.streams,
             state: &mut self.state,
         }
@@ -214,7 +233,12 @@ impl<D: Driver> net::Engine<D> for Engine {
     type Order = Order;
 
     fn on_order(&mut self, driver: &mut D, order: Order) {
+        if let Order::Renew(renewal) = &order {
+            return self.meet(driver, renewal);
+        }
         self.enter(driver, None, |turn| match order {
+            // Handled above.
+            Order::Renew(_) => {}
             Order::Drain {
                 grace_ms,
                 hard_stop_ms,
@@ -322,6 +346,7 @@ impl<D: Driver> net::Engine<D> for Engine {
         let now_ms = driver.now_ms();
         if self.state.release_at_ms <= now_ms {
             self.release_servers(now_ms);
+            self.release_older(now_ms);
         }
         while let Some(owner) = self.core.timers.expired(now_ms) {
             match owner {

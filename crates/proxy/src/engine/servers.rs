@@ -6,14 +6,11 @@ use std::sync::Arc;
 use net::Driver;
 use net::timers::NEVER_MS;
 
-use super::{Engine, Turn};
+use super::{Engine, RELEASE_RETRY_MS, Turn};
 use crate::backend::View;
 use crate::ids::{ConnId, ServerId};
 use crate::link::Role;
 use crate::stream::Stream;
-
-/// The pause before a worker looks again whether it still uses a deleted server, milliseconds.
-const RELEASE_RETRY_MS: u64 = 1000;
 
 impl Engine {
     /// Takes the current tables over. Idle connections to servers that are deleted, have another
@@ -54,7 +51,7 @@ impl Engine {
 impl<D: Driver> Turn<'_, D> {
     /// Closes idle connections to servers that have changed or are in maintenance. A connection
     /// with streams takes no new ones.
-    fn close_idle_of(&mut self, changed: &[ServerId]) {
+    pub(super) fn close_idle_of(&mut self, changed: &[ServerId]) {
         let shared = Arc::clone(&self.cx.core.ambient.shared);
         let is_over = |server: ServerId| {
             changed.contains(&server) || shared.servers.is_in_maintenance(server)

@@ -50,7 +50,13 @@ impl<D: Driver> Turn<'_, D> {
         };
         let at_work = &mut self.state.at_work;
         (at_work.stream, at_work.client) = (Some(id), stream.client);
+        if self.state.has_older {
+            self.cx.runtime_config = self.older.config_of(stream, self.current);
+        }
         work(&mut self.cx, stream);
+        if self.state.has_older {
+            self.cx.runtime_config = self.current;
+        }
         if matches!(stream.phase, Phase::Done) {
             self.streams.end(id, &mut self.cx.core.timers);
             self.state.at_work.stream = None;
@@ -59,12 +65,22 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The stream at work, if there is one, stops running: another one runs, or the work is done.
     /// Sets its timer.
-    #[inline]
+    #[inline(always)]
     pub(super) fn stream_stops(&mut self) {
-        if let Some(id) = self.state.at_work.stream.take()
-            && let Some(stream) = self.streams.get_mut(id)
-        {
-            self.cx.set_timer(stream);
+        if let Some(id) = self.state.at_work.stream.take() {
+            self.set_timer_of(id);
+        }
+    }
+
+    #[inline(never)]
+    fn set_timer_of(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            let config = if self.state.has_older {
+                self.older.config_of(stream, self.current)
+            } else {
+                self.current
+            };
+            self.cx.set_timer(config, stream);
         }
     }
 
@@ -76,6 +92,9 @@ impl<D: Driver> Turn<'_, D> {
         let at_work = &mut self.state.at_work;
         (at_work.stream, at_work.client) = (Some(stream.id), Some(exchange));
         self.cx.begin_stream(stream, exchange, number);
+        if self.state.has_older {
+            self.older.begin_left(stream, self.current);
+        }
         stream.id
     }
 

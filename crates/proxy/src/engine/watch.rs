@@ -101,7 +101,9 @@ impl<D: Driver> Turn<'_, D> {
         let session = stream
             .client
             .and_then(|link: ExchangeId| self.cx.core.links.session(link));
-        let due_ms = stream.deadlines(self.cx.runtime_config).first_ms();
+        let due_ms = stream
+            .deadlines(self.older.config_of(stream, self.cx.runtime_config))
+            .first_ms();
         let line = &txn.request_line;
         let began = txn.timing.request_start.unwrap_or(txn.timing.start);
         Some(StreamView {

@@ -34,7 +34,9 @@ impl RuntimeConfig {
     ) -> Result<(), AssignError> {
         let mut compiler = Compiler::new();
         for proxy in &self.config.proxies {
-            let index = compiler.declare_proxy(&proxy.name, proxy.is_frontend, proxy.is_backend);
+            // Nothing refers to a removed proxy by name.
+            let name = if proxy.is_removed { "" } else { &proxy.name };
+            let index = compiler.declare_proxy(name, proxy.is_frontend, proxy.is_backend);
             for server in &proxy.servers {
                 compiler.declare_server(index, &server.name);
             }

@@ -47,6 +47,28 @@ impl Ambient {
     }
 }
 
+/// Prepares a configuration that follows another one in a running process. Variables of scope
+/// `proc` keep their values; `set-var` of `global` sets only those that have none.
+#[must_use]
+pub fn prepare_after(
+    before: &RuntimeConfig,
+    config: Config,
+    tls: Tls,
+    now: net::Now,
+) -> RuntimeConfig {
+    let runtime_config = RuntimeConfig::after(Some(before), config, tls, before.process.clone());
+    let ambient = Ambient::new(
+        Arc::new(runtime_config.share(1)),
+        WorkerId(0),
+        runtime_config.process.started.wall_ns,
+    );
+    let assignments = runtime_config.config.global.set_var.iter();
+    for assignment in assignments.filter(|one| runtime_config.proc_var(one.var.slot).is_none()) {
+        runtime_config.assign(assignment, &ambient, now);
+    }
+    runtime_config
+}
+
 /// Prepares a configuration for the engine. Executes `set-var` and `set-var-fmt` of `global` in
 /// order; each may read earlier ones.
 #[must_use]

@@ -111,7 +111,7 @@ fn frontend(
     }
     let mut found = None;
     for (place, proxy) in &frontends {
-        for (number, bind) in proxy.binds.iter().enumerate() {
+        for (number, bind) in proxy.live_binds() {
             let BindAddress::Addr(Addr::Inet(address)) = &bind.address else {
                 continue;
             };

@@ -110,21 +110,32 @@ impl LogBackend {
     }
 }
 
+/// By proxy: the balancing state of a log backend.
+fn log_backends(runtime_config: &RuntimeConfig, ambient: &Ambient) -> Vec<Option<LogBackend>> {
+    let backend = |place: usize| {
+        let id = ProxyId::at(place);
+        let is_log = runtime_config.proxy(id).mode == Mode::Log;
+        is_log.then(|| LogBackend::new(runtime_config, ambient, id))
+    };
+    let proxies = runtime_config.config.proxies.len();
+    (0..proxies).map(backend).collect()
+}
+
 impl Logging {
     pub fn new(runtime_config: &RuntimeConfig, ambient: &Ambient) -> Logging {
-        let backend = |place: usize| {
-            let id = ProxyId::at(place);
-            let is_log = runtime_config.proxy(id).mode == Mode::Log;
-            is_log.then(|| LogBackend::new(runtime_config, ambient, id))
-        };
         Logging {
             dates: Dates::default(),
             buffers: None,
             samples: Vec::new(),
-            backends: (0..runtime_config.config.proxies.len())
-                .map(backend)
-                .collect(),
+            backends: log_backends(runtime_config, ambient),
         }
+    }
+
+    /// The worker goes on with another configuration. The targets of lines begin their samples
+    /// again.
+    pub fn renew(&mut self, runtime_config: &RuntimeConfig, ambient: &Ambient) {
+        self.samples.clear();
+        self.backends = log_backends(runtime_config, ambient);
     }
 
     /// Writes a line to every target of a frontend that accepts it.

@@ -253,9 +253,9 @@ impl<D: Driver> Cx<'_, D> {
     // ---- deadlines
 
     /// A stream stops running: sets its timer to its first deadline.
-    #[inline]
-    pub fn set_timer(&mut self, stream: &mut Stream) {
-        let first_ms = stream.stopped(self.runtime_config, self.now_ms());
+    #[inline(always)]
+    pub fn set_timer(&mut self, runtime_config: &RuntimeConfig, stream: &mut Stream) {
+        let first_ms = stream.stopped(runtime_config, self.now_ms());
         self.core.timers.set(stream.timer, first_ms);
     }
 

@@ -29,6 +29,18 @@ pub(crate) fn request_read_rules(runtime_config: &RuntimeConfig, frontend: Proxy
     }
 }
 
+impl Stream {
+    /// A stream that has just begun follows this configuration.
+    #[inline]
+    pub(crate) fn follow(&mut self, runtime_config: &RuntimeConfig) {
+        self.generation = runtime_config.generation;
+        let log_plan = runtime_config.log_plan(self.frontend);
+        self.log.moments = log_plan.moments;
+        self.log.written = log_plan.is_silent;
+        self.skips = runtime_config.frontend_skips(self.frontend);
+    }
+}
+
 impl<D: Driver> Cx<'_, D> {
     /// Begins a stream on a client's connection.
     pub fn begin_stream(&mut self, stream: &mut Stream, link: ExchangeId, number: u64) {
@@ -42,10 +54,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.client = Some(link);
         stream.frontend = frontend;
         stream.backend = frontend;
-        let log_plan = self.runtime_config.log_plan(frontend);
-        stream.log.moments = log_plan.moments;
-        stream.log.written = log_plan.is_silent;
-        stream.skips = self.runtime_config.frontend_skips(frontend);
+        stream.follow(self.runtime_config);
         let txn = &mut stream.txn;
         txn.id = number;
         txn.first_request = client.streams == 1;
@@ -273,7 +282,7 @@ impl<D: Driver> Cx<'_, D> {
                     // If no backend of this mode has the name, the default is used (manual §4.2
                     // use_backend). Static names were checked when the configuration was loaded.
                     let shared = &self.core.ambient.shared;
-                    runtime_config.backend_named(&name, is_http, |id| shared.is_deleted(id.place()))
+                    runtime_config.backend_named(&name, is_http, |id| shared.is_backend_deleted(id))
                 }
             };
             match named {
@@ -353,7 +362,7 @@ impl<D: Driver> Cx<'_, D> {
         if is_published && !self.runtime_config.proxy(backend).disabled {
             return true;
         }
-        if self.core.ambient.shared.is_deleted(backend.place()) {
+        if self.core.ambient.shared.is_backend_deleted(backend) {
             return false;
         }
         let conditions = &self.runtime_config.proxy(stream.frontend).force_be_switch;

@@ -258,7 +258,7 @@ impl<D: Driver> Cx<'_, D> {
                 Some(number) => proxy.id == number,
                 None => proxy.name == action.backend,
             };
-            proxy.is_backend && is_named
+            proxy.is_backend && !proxy.is_removed && is_named
         });
         let scope = self.scope_of(page, own);
         let in_scope = |place: usize| scope.as_ref().is_none_or(|scope| scope[place]);

@@ -69,6 +69,16 @@ impl Logging {
 }
 
 impl Switches {
+    fn new(filter: &config::model::OtelFilter) -> Switches {
+        Switches {
+            disabled: AtomicBool::new(filter.disabled),
+            rate: AtomicU64::new(Switches::share(filter.rate_percent)),
+            hard_errors: AtomicBool::new(filter.hard_errors),
+            noflush: AtomicBool::new(filter.noflush),
+            logging: AtomicU8::new(Logging::configured(filter) as u8),
+        }
+    }
+
     /// Every stream is traced.
     pub const ALL: u64 = 1 << 32;
 
@@ -157,12 +167,13 @@ impl Default for FilterExport {
 /// A filter's state that the workers share.
 #[derive(Debug)]
 pub struct Filter {
-    /// Settings that can be changed at run time.
-    pub switches: Switches,
+    /// Settings that can be changed at run time. A configuration shares the switches, counters and
+    /// destinations of its filters with the one before it in the process.
+    pub switches: Arc<Switches>,
     /// Counters of all workers.
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
     /// The destinations of its records.
-    pub export: FilterExport,
+    pub export: Arc<FilterExport>,
     /// [`telemetry::Program::outcome`]
     pub(crate) outcome: Option<u64>,
     /// [`telemetry::Program::honours_parent`]
@@ -198,23 +209,24 @@ impl Filters {
         &self.of_backend[proxy.place()]
     }
 
-    pub fn new(config: &Config) -> Filters {
+    /// The filters of a configuration, and of the one before it in the process.
+    pub fn new(config: &Config, before: Option<&Filters>) -> Filters {
         let uuid = config.var_names.of(VarScope::Sess);
         let mut uuid = uuid.filter(|(_, name)| *name == "otel.uuid");
         let uuid = uuid.next().map(|(slot, _)| VarRef {
             scope: VarScope::Sess,
             slot,
         });
-        let filters = config.otel.iter().map(|filter| Filter {
-            switches: Switches {
-                disabled: AtomicBool::new(filter.disabled),
-                rate: AtomicU64::new(Switches::share(filter.rate_percent)),
-                hard_errors: AtomicBool::new(filter.hard_errors),
-                noflush: AtomicBool::new(filter.noflush),
-                logging: AtomicU8::new(Logging::configured(filter) as u8),
-            },
-            counters: Counters::default(),
-            export: FilterExport::default(),
+        let before = |place: usize| before.and_then(|before| before.filters.get(place));
+        let filters = config.otel.iter().enumerate();
+        let filters = filters.map(|(place, filter)| Filter {
+            switches: before(place).map_or_else(
+                || Arc::new(Switches::new(filter)),
+                |before| Arc::clone(&before.switches),
+            ),
+            counters: before(place)
+                .map_or_else(Arc::default, |before| Arc::clone(&before.counters)),
+            export: before(place).map_or_else(Arc::default, |before| Arc::clone(&before.export)),
             outcome: filter.program.outcome(),
             honours_parent: filter.program.honours_parent,
             asked_contexts: asked_contexts(config, filter),

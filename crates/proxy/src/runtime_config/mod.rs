@@ -4,6 +4,7 @@
 
 mod added;
 mod filters;
+mod following;
 #[cfg(test)]
 pub(crate) mod for_tests;
 mod h2;
@@ -17,14 +18,13 @@ use config::model::{
     BackendTarget, Config, HttpAction, HttpRule, LogSink, LogTarget, Mode, Proxy, Server,
     ServerAddress, StreamAction, TcpAction, TcpRule,
 };
-use std::collections::HashMap;
-use std::ops::Range;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use net::Addr;
+use net::{Addr, ListenerId};
 
 use crate::ids::{BindId, ProxyId};
-use crate::shared::Shared;
+use crate::shared::{Shared, Step};
 pub use added::{AddError, Added, TlsSwitchError};
 pub use filters::{Counters, Filter, FilterExport, Logging, Switches};
 pub(crate) use filters::{Filters, StreamCounts};
@@ -41,6 +41,18 @@ pub use tls::{
 /// The number of a log sink in the configuration, for [`net::Driver::log`].
 pub type LogTargetId = usize;
 
+/// A bind line that is bound, by the indexes of its frontend in [`Config::proxies`] and of its line
+/// in [`Proxy::binds`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundLine {
+    /// The number of its listener.
+    pub listener: ListenerId,
+    /// Its frontend.
+    pub frontend: usize,
+    /// The line.
+    pub bind: usize,
+}
+
 /// The sink of a proxy's log target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogPlace {
@@ -55,6 +67,9 @@ pub(crate) struct LogPlace {
 pub struct RuntimeConfig {
     /// The typed configuration.
     pub config: Config,
+    /// The number of this configuration among those of the process: a reload in place increments
+    /// it.
+    pub generation: u32,
     /// Every bind line of every frontend, by [`net::ListenerId`].
     pub(crate) listeners: Vec<BindId>,
     /// Every sink of log messages by [`LogTargetId`]: the targets, and the servers of log backends.
@@ -105,7 +120,7 @@ pub struct RuntimeConfig {
     /// Backends by name.
     backends: HashMap<Box<[u8]>, ProxyId>,
     /// The reserved places of backends that are added at run time.
-    reserve: Range<usize>,
+    reserve: Vec<ProxyId>,
     /// Whether a proxy compresses messages.
     pub compresses: bool,
     /// `tune.vars` limits the variables of traffic.
@@ -141,23 +156,34 @@ pub struct Process {
     pub trace_seed: [u64; 2],
 }
 
+impl AsRef<Config> for RuntimeConfig {
+    fn as_ref(&self) -> &Config {
+        &self.config
+    }
+}
+
 impl RuntimeConfig {
     /// Prepares a configuration. Variables of scope `proc` are set later ([`crate::prepare`]).
     pub(crate) fn new(config: Config, tls: Tls, process: Process) -> Self {
-        let mut listeners = Vec::new();
-        for (place, proxy) in config.proxies.iter().enumerate() {
-            if proxy.is_frontend && !proxy.disabled {
-                let frontend = ProxyId::at(place);
-                listeners.extend((0..proxy.binds.len()).map(|place| BindId { frontend, place }));
-            }
-        }
+        RuntimeConfig::after(None, config, tls, process)
+    }
+
+    /// Prepares a configuration that follows another one in a running process. Listeners and log
+    /// sinks of both have the same numbers.
+    pub(crate) fn after(
+        previous: Option<&RuntimeConfig>,
+        config: Config,
+        tls: Tls,
+        process: Process,
+    ) -> Self {
+        let listeners = listeners(previous, &config);
         let LogSinks {
             sinks: logs,
             places: log_places,
             of_filters: filter_log_places,
             of_global: global_log_places,
             of_forwards: forward_log_places,
-        } = log_sinks(&config);
+        } = log_sinks(previous, &config);
         let proxies = || config.proxies.iter();
         let sniffs_http = |place: usize| {
             config.proxies[place].mode == Mode::Tcp && config.needs.http_request(place as u32)
@@ -170,6 +196,7 @@ impl RuntimeConfig {
             fields_max: tune.http_maxhdr.saturating_sub(1).max(1),
         };
         let mut runtime_config = RuntimeConfig {
+            generation: previous.map_or(0, |previous| previous.generation + 1),
             limits,
             frontend_skips: Vec::new(),
             backend_skips: Vec::new(),
@@ -190,8 +217,11 @@ impl RuntimeConfig {
             takes_early_data: takes_early_data(&config),
             has_tables: !config.tables.is_empty(),
             fullconn: fullconn(&config),
-            tracing: Filters::new(&config),
-            proc_vars: ProcVars::new(config.slots.proc),
+            tracing: Filters::new(&config, previous.map(|previous| &previous.tracing)),
+            proc_vars: previous.map_or_else(
+                || ProcVars::new(config.slots.proc),
+                |previous| previous.proc_vars.grown(config.slots.proc),
+            ),
             backends: backends(&config),
             reserve: reserve(&config),
             compresses: proxies().any(|proxy| proxy.compression.is_some()),
@@ -226,7 +256,22 @@ impl RuntimeConfig {
             &self.fullconn,
             self.process.server_conns_max,
             workers,
+            self.generation,
         )
+    }
+
+    /// The state that the workers share when they go on with this configuration after `before`,
+    /// whose state is `state`. No thread may change that state until all workers use the new one.
+    #[must_use]
+    pub fn share_after(&self, before: &RuntimeConfig, state: &Shared) -> Shared {
+        let mut shared = self.share(state.workers().count());
+        let step = Step {
+            config: &self.config,
+            generation: self.generation,
+            before: &before.config,
+        };
+        shared.succeed(step, state);
+        shared
     }
 
     /// The TLS state of clients and servers, and its files.
@@ -239,6 +284,25 @@ impl RuntimeConfig {
     #[must_use]
     pub fn listener_count(&self) -> usize {
         self.listeners.len()
+    }
+
+    /// The bind lines that are bound.
+    pub fn bound_lines(&self) -> impl Iterator<Item = BoundLine> {
+        let lines = self.listeners.iter().enumerate();
+        let lines = lines.filter(|(_, line)| self.is_bound(**line));
+        lines.map(|(number, line)| BoundLine {
+            listener: ListenerId(number as u32),
+            frontend: line.frontend.place(),
+            bind: line.place,
+        })
+    }
+
+    /// Whether a line that has a number is bound in this configuration.
+    pub(crate) fn is_bound(&self, line: BindId) -> bool {
+        let proxy = self.config.proxies.get(line.frontend.place());
+        let proxy = proxy.filter(|proxy| proxy.is_frontend && !proxy.disabled);
+        let bind = proxy.and_then(|proxy| proxy.binds.get(line.place));
+        bind.is_some_and(|bind| !bind.is_removed)
     }
 
     /// Whether anything reads the address that a client connected to. If not, the system is not
@@ -259,7 +323,7 @@ impl RuntimeConfig {
 
     /// Sets the destinations of a filter's records; before that, records are dropped.
     pub fn export_filter(&mut self, filter: usize, export: crate::FilterExport) {
-        self.tracing.filters[filter].export = export;
+        self.tracing.filters[filter].export = Arc::new(export);
     }
 
     /// The backend of this name, if the stream can be sent to it: HTTP streams need an HTTP
@@ -273,7 +337,7 @@ impl RuntimeConfig {
         let configured = self.backends.get(name).copied();
         let configured = configured.filter(|backend| !is_deleted(*backend));
         let backend = configured.or_else(|| {
-            let mut added = self.reserve.clone().map(ProxyId::at);
+            let mut added = self.reserve.iter().copied();
             added.find(|id| self.proxy(*id).name.as_bytes() == name && !is_deleted(*id))
         })?;
         (!is_http || self.is_http(backend)).then_some(backend)
@@ -388,18 +452,29 @@ struct LogSinks {
     of_forwards: LogPlaces,
 }
 
-fn log_sinks(config: &Config) -> LogSinks {
-    let mut sinks = Vec::new();
+/// The sinks of a configuration. Those of the previous one keep their numbers, because its streams
+/// still write to them; sinks that are gone stay without messages.
+fn log_sinks(previous: Option<&RuntimeConfig>, config: &Config) -> LogSinks {
+    let mut sinks = previous.map_or_else(Vec::new, |previous| previous.logs.clone());
+    let before = sinks.len();
     let mut first_servers = Vec::new();
     for proxy in &config.proxies {
-        first_servers.push(sinks.len());
+        let servers = || {
+            proxy
+                .servers
+                .iter()
+                .filter_map(|server| server_sink(server))
+        };
         if proxy.mode == Mode::Log {
-            sinks.extend(
-                proxy
-                    .servers
-                    .iter()
-                    .filter_map(|server| server_sink(server)),
-            );
+            let servers: Vec<LogSink> = servers().collect();
+            let mut known = sinks.windows(servers.len().max(1));
+            let known = known.position(|window| window == servers);
+            first_servers.push(known.unwrap_or(sinks.len()));
+            if known.is_none() {
+                sinks.extend(servers);
+            }
+        } else {
+            first_servers.push(sinks.len());
         }
     }
     let mut number = 0;
@@ -408,8 +483,11 @@ fn log_sinks(config: &Config) -> LogSinks {
         let sink = match &target.to {
             LogSink::Backend(backend) => first_servers[*backend],
             sink @ (LogSink::Udp(_) | LogSink::Tcp { .. } | LogSink::Fd(_) | LogSink::Ring(_)) => {
-                sinks.push(sink.clone());
-                sinks.len() - 1
+                let known = sinks[..before].iter().position(|known| known == sink);
+                known.unwrap_or_else(|| {
+                    sinks.push(sink.clone());
+                    sinks.len() - 1
+                })
             }
         };
         LogPlace {
@@ -497,16 +575,34 @@ fn fullconn(config: &Config) -> Vec<u32> {
 fn backends(config: &Config) -> HashMap<Box<[u8]>, ProxyId> {
     let proxies = config.proxies.iter().enumerate();
     proxies
-        .filter(|(_, proxy)| proxy.is_backend && proxy.reserve_of.is_none())
+        .filter(|(_, proxy)| proxy.is_backend && proxy.reserve_of.is_none() && !proxy.is_removed)
         .map(|(place, proxy)| (proxy.name.as_bytes().into(), ProxyId::at(place)))
         .collect()
 }
 
-/// The reserved places of backends that are added at run time, behind all others.
-fn reserve(config: &Config) -> Range<usize> {
-    let mut proxies = config.proxies.iter();
-    let first = proxies.position(|proxy| proxy.reserve_of.is_some());
-    first.unwrap_or(config.proxies.len())..config.proxies.len()
+/// The reserved places of backends that are added at run time.
+fn reserve(config: &Config) -> Vec<ProxyId> {
+    let proxies = config.proxies.iter().enumerate();
+    let reserved = proxies.filter(|(_, proxy)| proxy.reserve_of.is_some());
+    reserved.map(|(place, _)| ProxyId::at(place)).collect()
+}
+
+/// Every bind line that is bound, by the number of its listener. A line that the previous
+/// configuration has keeps its number; the numbers of lines that are gone stay unused.
+fn listeners(previous: Option<&RuntimeConfig>, config: &Config) -> Vec<BindId> {
+    let mut listeners = previous.map_or_else(Vec::new, |previous| previous.listeners.clone());
+    let known: HashSet<BindId> = listeners.iter().copied().collect();
+    for (place, proxy) in config.proxies.iter().enumerate() {
+        if !proxy.is_frontend || proxy.disabled {
+            continue;
+        }
+        let frontend = ProxyId::at(place);
+        let lines = proxy.binds.iter().enumerate();
+        let lines = lines.filter(|(_, bind)| !bind.is_removed);
+        let lines = lines.map(|(place, _)| BindId { frontend, place });
+        listeners.extend(lines.filter(|line| !known.contains(line)));
+    }
+    listeners
 }
 
 fn binds(proxy: &Proxy) -> bool {

@@ -1,5 +1,7 @@
 //! Variables of scope `proc`: all workers may read and set them. Reads are lock-free.
 
+use std::sync::Arc;
+
 use arc_swap::ArcSwapOption;
 use sample::Value;
 use sample::vars::{Change, VAR_BYTES};
@@ -7,15 +9,23 @@ use sample::vars::{Change, VAR_BYTES};
 /// By slot; none where the variable is not set.
 #[derive(Debug, Default)]
 pub(crate) struct ProcVars {
-    values: Vec<ArcSwapOption<Value<'static>>>,
+    /// A configuration shares those of the one before it.
+    values: Vec<Arc<ArcSwapOption<Value<'static>>>>,
 }
 
 impl ProcVars {
     /// Slots for all variables that the configuration names; none is set.
     pub fn new(slots: u32) -> ProcVars {
         ProcVars {
-            values: (0..slots).map(|_| ArcSwapOption::empty()).collect(),
+            values: (0..slots).map(|_| Arc::default()).collect(),
         }
+    }
+
+    /// The same variables, with slots for those that a later configuration adds.
+    pub fn grown(&self, slots: u32) -> ProcVars {
+        let mut values = self.values.clone();
+        values.resize_with(values.len().max(slots as usize), Arc::default);
+        ProcVars { values }
     }
 
     /// A copy of a variable's value.
@@ -30,7 +40,7 @@ impl ProcVars {
         let new = match change {
             Change::Keep => return (0, 0),
             Change::Unset => None,
-            Change::Set(value) => Some(std::sync::Arc::new(value)),
+            Change::Set(value) => Some(Arc::new(value)),
         };
         let Some(cell) = self.values.get(slot as usize) else {
             return (0, 0);

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use config::model::Config;
 
+use super::succession::Succession;
 use crate::ids::{BindId, ProxyId};
 
 /// A count with a limit; 0 for none.
@@ -19,6 +20,16 @@ impl Places {
         Places {
             taken: AtomicU32::new(0),
             max: AtomicU32::new(max.unwrap_or(0)),
+        }
+    }
+
+    /// Takes the places in use over; `keeps_max`: the limit too.
+    fn succeed(&self, before: &Places, keeps_max: bool) {
+        let taken = before.taken.load(Ordering::SeqCst);
+        self.taken.store(taken, Ordering::SeqCst);
+        if keeps_max {
+            let max = before.max.load(Ordering::SeqCst);
+            self.max.store(max, Ordering::SeqCst);
         }
     }
 
@@ -67,6 +78,24 @@ impl Admission {
         Admission {
             process: Places::new(config.global.maxconn),
             frontends: frontends.collect(),
+        }
+    }
+
+    /// Takes the places in use over, and the limits that were set at run time.
+    pub fn succeed(&self, before: &Admission, both: &Succession<'_>) {
+        let keeps = both.config.global.maxconn == both.before.global.maxconn;
+        self.process.succeed(&before.process, keeps);
+        for proxy in &both.proxies {
+            let [now, then] = both.proxy(*proxy);
+            let keeps = now.maxconn == then.maxconn;
+            let frontend = &self.frontends[proxy.place()];
+            let frontend_before = &before.frontends[proxy.place()];
+            frontend.places.succeed(&frontend_before.places, keeps);
+        }
+        for bind in &both.binds {
+            let [.., now] = self.of(*bind);
+            let [.., then] = before.of(*bind);
+            now.succeed(then, false);
         }
     }
 

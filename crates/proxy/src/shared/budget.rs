@@ -5,10 +5,12 @@
 //! Both are counted by second in rings of atomics. A request costs one addition, and a backend
 //! without a budget costs one branch.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use config::model::{Config, RetryBudget};
 
+use super::succession::Succession;
 use crate::ids::ProxyId;
 
 /// The window of a budget, seconds.
@@ -16,18 +18,29 @@ const SECONDS: u32 = 10;
 
 /// By backend.
 #[derive(Debug)]
-pub(super) struct Budgets(Box<[Option<Box<Budget>>]>);
+pub(super) struct Budgets(Box<[Option<Arc<Budget>>]>);
 
 impl Budgets {
     /// As configured.
     pub fn new(config: &Config) -> Budgets {
-        let budget = |rule| Box::new(Budget::new(rule));
+        let budget = |rule| Arc::new(Budget::new(rule));
         let proxies = config.proxies.iter();
         Budgets(
             proxies
                 .map(|proxy| proxy.retry_budget.map(budget))
                 .collect(),
         )
+    }
+
+    /// Takes the budgets with the same rule over.
+    pub fn succeed(&mut self, before: &Budgets, both: &Succession<'_>) {
+        for proxy in &both.proxies {
+            let (now, then) = (&mut self.0[proxy.place()], &before.0[proxy.place()]);
+            let rule = |budget: &Option<Arc<Budget>>| budget.as_ref().map(|budget| budget.rule);
+            if rule(now) == rule(then) {
+                now.clone_from(then);
+            }
+        }
     }
 
     /// The budget of a backend, if it has one.

@@ -14,6 +14,7 @@ use net::WorkerId;
 
 use super::grow::Grow;
 use super::rates::{Meter, Reading};
+use super::succession::Succession;
 use crate::ids::{BindId, ProxyId, ServerId};
 
 /// The objects of counts.
@@ -283,6 +284,71 @@ impl Counts {
             cleared_ms: AtomicU64::new(0),
             places,
         }
+    }
+
+    /// Copies the counts of the objects of both configurations.
+    pub fn succeed(&self, before: &Counts, both: &Succession<'_>) {
+        for proxy in both.proxies.iter().copied() {
+            for what in [
+                Count::Frontend(proxy),
+                Count::Backend(proxy),
+                Count::Logged(proxy),
+            ] {
+                self.copy_count(before, what);
+            }
+            for pace in [
+                Pace::Connections(proxy),
+                Pace::Sessions(proxy),
+                Pace::Requests(proxy),
+                Pace::Streams(proxy),
+            ] {
+                self.copy_meter(before, pace);
+            }
+        }
+        for server in both.servers.iter().copied() {
+            for what in [
+                Count::Server(server),
+                Count::Connections(server),
+                Count::Idle(server),
+            ] {
+                self.copy_count(before, what);
+            }
+            self.copy_meter(before, Pace::Server(server));
+        }
+        for bind in both.binds.iter().copied() {
+            self.copy_count(before, Count::Bind(bind));
+        }
+        for pace in [
+            Pace::ProcessConnections,
+            Pace::ProcessSessions,
+            Pace::TlsClients,
+            Pace::TlsClientKeys,
+            Pace::TlsServerKeys,
+        ] {
+            self.copy_meter(before, pace);
+        }
+        let cleared_ms = before.cleared_ms.load(Relaxed);
+        self.cleared_ms.store(cleared_ms, Relaxed);
+    }
+
+    fn copy_count(&self, before: &Counts, what: Count) {
+        let (to, from) = (self.places.count(what), before.places.count(what));
+        for (own, before) in self.workers.iter().zip(&before.workers) {
+            let (own, before) = (own.counts.get(to), before.counts.get(from));
+            own.now.store(before.now.load(Relaxed), Relaxed);
+            own.most.store(before.most.load(Relaxed), Relaxed);
+        }
+        let most = before.most.at(from).load(Relaxed);
+        self.most.at(to).store(most, Relaxed);
+    }
+
+    fn copy_meter(&self, before: &Counts, pace: Pace) {
+        let (to, from) = (self.places.meter(pace), before.places.meter(pace));
+        for (own, before) in self.workers.iter().zip(&before.workers) {
+            own.meters.get(to).copy(before.meters.get(from));
+        }
+        let peak = before.peaks.at(from).load(Relaxed);
+        self.peaks.at(to).store(peak, Relaxed);
     }
 
     /// Resets the counts of an added server, whose place is new or was another server's. False if

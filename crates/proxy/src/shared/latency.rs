@@ -2,14 +2,15 @@
 //! reader sums. An unused histogram takes only the memory of a pointer.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use config::model::Config;
 use net::WorkerId;
 use stats::latency::{BUCKETS, Exemplar, Histogram, Latency, PARTS, bucket};
 
 use super::grow::Grow;
-use crate::ids::ProxyId;
+use super::succession::Succession;
+use crate::ids::{ProxyId, ServerId};
 
 /// One worker's histogram of one part of the time.
 #[derive(Debug)]
@@ -121,7 +122,7 @@ impl LatencyRow {
     }
 }
 
-type Lazy = OnceLock<Box<LatencyRow>>;
+type Lazy = OnceLock<Arc<LatencyRow>>;
 
 /// One worker's histograms.
 #[derive(Debug)]
@@ -167,6 +168,33 @@ impl Latencies {
         Latencies((0..workers).map(|_| own()).collect())
     }
 
+    /// Takes the histograms of the objects of both configurations over. `numbers`: of a server, now
+    /// and before.
+    pub fn succeed(
+        &self,
+        before: &Latencies,
+        both: &Succession<'_>,
+        numbers: impl Fn(ServerId) -> [usize; 2],
+    ) {
+        let share = |to: &Lazy, from: &Lazy| {
+            if let Some(row) = from.get() {
+                // The cell is empty, because nothing has used it yet.
+                let _ = to.set(Arc::clone(row));
+            }
+        };
+        for (own, before) in self.0.iter().zip(&before.0) {
+            for proxy in &both.proxies {
+                for whose in [Whose::Frontend(*proxy), Whose::Backend(*proxy)] {
+                    share(own.of(whose), before.of(whose));
+                }
+            }
+            for server in &both.servers {
+                let [to, from] = numbers(*server).map(Whose::Server);
+                share(own.of(to), before.of(from));
+            }
+        }
+    }
+
     /// Makes room for a server with this number and resets its histograms; false if there is no
     /// room. No thread may add for it at the same time.
     pub fn reach_server(&self, number: usize) -> bool {
@@ -184,7 +212,7 @@ impl Latencies {
     /// The histograms of `worker`.
     pub fn row(&self, worker: WorkerId, whose: Whose) -> &LatencyRow {
         let lazy = self.0[worker.0 as usize].of(whose);
-        lazy.get_or_init(|| Box::new(LatencyRow::default()))
+        lazy.get_or_init(Arc::default)
     }
 
     /// The sums over all workers.

@@ -73,6 +73,21 @@ impl Mail {
         }
     }
 
+    /// Takes the messages of another state over.
+    pub fn succeed(&mut self, before: &Mail) {
+        for (to, from) in self.boxes.iter_mut().zip(&before.boxes) {
+            let mut grants = from.grants.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut messages = from.messages.lock().unwrap_or_else(PoisonError::into_inner);
+            *to = Mailbox {
+                has_mail: from.has_mail.load(Ordering::SeqCst).into(),
+                grants: Mutex::new(std::mem::take(&mut *grants)),
+                messages: Mutex::new(std::mem::take(&mut *messages)),
+                rests: from.rests.load(Ordering::SeqCst).into(),
+            };
+        }
+        self.resting = before.resting.load(Ordering::SeqCst).into();
+    }
+
     /// The number of workers.
     pub fn workers(&self) -> u32 {
         self.boxes.len() as u32

@@ -27,6 +27,7 @@ mod room;
 mod servers;
 mod states;
 mod statistics;
+mod succession;
 mod switches;
 mod tables;
 mod tallies;
@@ -61,6 +62,7 @@ pub use servers::ServerChange;
 pub(crate) use servers::{BalancingWeights, Servers};
 pub use states::ServerLoad;
 pub use statistics::Activity;
+pub(crate) use succession::Step;
 pub use switches::{FrontendState, RateLimit};
 pub(crate) use tables::is_address_missing;
 pub use tables::{ServerRecord, ServerTables};
@@ -74,8 +76,8 @@ pub(crate) use turns::Turn;
 #[derive(Debug)]
 pub struct Shared {
     counts: counts::Counts,
-    activities: activity::Activities,
-    process: process::ProcessFacts,
+    activities: Arc<activity::Activities>,
+    process: Arc<process::ProcessFacts>,
     tallies: tallies::Tallies,
     pub(crate) servers: Servers,
     tables: tables::Tables,
@@ -118,18 +120,20 @@ impl<F: FnMut(WorkerId)> Wake for F {
 }
 
 impl Shared {
-    /// The initial state. `fullconn`: by proxy. `server_conns_max`: of the process.
+    /// The initial state. `fullconn`: by proxy. `server_conns_max`: of the process. `generation`: the
+    /// number of the configuration.
     pub(crate) fn new(
         config: &Config,
         fullconn: &[u32],
         server_conns_max: Option<u32>,
         workers: usize,
+        generation: u32,
     ) -> Shared {
         let servers = config.proxies.iter().map(|proxy| proxy.servers.len());
         let shared = Shared {
             counts: counts::Counts::new(config, workers),
-            activities: activity::Activities::default(),
-            process: process::ProcessFacts::default(),
+            activities: Arc::default(),
+            process: Arc::default(),
             tallies: tallies::Tallies::new(config, workers),
             servers: Servers::new(config, fullconn),
             tables: tables::Tables::new(config, workers),
@@ -140,7 +144,7 @@ impl Shared {
             name_resolver: OnceLock::new(),
             admission: admission::Admission::new(config),
             budgets: budget::Budgets::new(config),
-            switches: switches::Switches::new(config),
+            switches: switches::Switches::new(config, workers, generation),
             refused: refused::RefusedMessages::new(
                 config.proxies.len(),
                 config.global.tune.bufsize_bytes,
@@ -441,10 +445,34 @@ impl Shared {
         self.switches.delete(ProxyId::at(backend));
     }
 
-    /// Whether a backend was deleted.
+    /// Whether a backend was deleted, or a reload in place has removed the proxy. Streams that
+    /// began before such a reload still use it.
     #[must_use]
     pub fn is_deleted(&self, proxy: usize) -> bool {
-        self.switches.is_deleted(ProxyId::at(proxy))
+        let proxy = ProxyId::at(proxy);
+        self.switches.is_deleted(proxy) || self.switches.is_removed(proxy)
+    }
+
+    /// Whether a command has deleted a backend.
+    pub(crate) fn is_backend_deleted(&self, backend: ProxyId) -> bool {
+        self.switches.is_deleted(backend)
+    }
+
+    /// A worker uses these earlier configurations.
+    pub(crate) fn set_older(&self, worker: WorkerId, generations: Vec<u32>) {
+        self.switches.set_older(worker, generations);
+    }
+
+    /// Whether nothing uses a place any longer, so that a new proxy may get it.
+    #[must_use]
+    pub fn is_place_free(&self, proxy: usize) -> bool {
+        let proxy = ProxyId::at(proxy);
+        self.switches.is_released(proxy)
+            && self.count(Count::Frontend(proxy)) == 0
+            && self.count(Count::Backend(proxy)) == 0
+            && self.servers.of(proxy).all(|server| {
+                self.servers.is_unused(server) && self.count(Count::Connections(server)) == 0
+            })
     }
 
     /// Keeps a request that violates the protocol.

@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use net::WorkerId;
 
 use super::servers::Servers;
+use super::succession::Succession;
 use crate::ids::{ProxyId, ServerId};
 
 /// A reference to a stream of a worker: its place, and its number, because the place may have been
@@ -101,6 +102,19 @@ impl Queues {
             }),
         };
         Queues(servers.map(queue).collect())
+    }
+
+    /// Takes the waiting streams of the backends of both configurations over.
+    pub fn succeed(&self, before: &Queues, both: &Succession<'_>) {
+        for proxy in &both.proxies {
+            let (mut now, mut then) = (self.lock(*proxy), before.lock(*proxy));
+            let places = now.bound.len();
+            std::mem::swap(&mut *now, &mut *then);
+            let longest = now.bound.len().max(places);
+            now.bound.resize_with(longest, Line::new);
+            let len = before.0[proxy.place()].len.load(Ordering::SeqCst);
+            self.0[proxy.place()].len.store(len, Ordering::SeqCst);
+        }
     }
 
     fn lock(&self, backend: ProxyId) -> MutexGuard<'_, Queue> {

@@ -88,6 +88,20 @@ impl Meter {
         self.earlier.store(0, Ordering::Release);
     }
 
+    /// Copies another meter. No thread may count with either at the same time.
+    pub fn copy(&self, from: &Meter) {
+        let earlier = from.earlier.load(Ordering::Relaxed);
+        self.earlier.store(earlier, Ordering::Relaxed);
+        for (to, from) in [
+            (&self.current, &from.current),
+            (&self.previous, &from.previous),
+        ] {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        let began_ms = from.began_ms.load(Ordering::Relaxed);
+        self.began_ms.store(began_ms, Ordering::Release);
+    }
+
     /// Events since the start. While the second changes, those of one second may be missing or
     /// counted twice.
     pub fn total(&self) -> u64 {

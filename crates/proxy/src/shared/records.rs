@@ -42,6 +42,27 @@ impl Shared {
         self.tables.now()
     }
 
+    /// The names of a proxy's servers by place, for a configuration that follows: an empty one for
+    /// a place that nothing uses, and `nobody` for the place of a deleted server that is in use.
+    #[must_use]
+    pub fn server_names(&self, proxy: usize, nobody: &str) -> Vec<String> {
+        let tables = self.server_tables();
+        let retired = self.tables.in_use();
+        let id = ProxyId::at(proxy);
+        let places = (0..tables.places(id)).map(|place| ServerId::at(id, place));
+        let name = |server: ServerId| {
+            let record = tables.at(server);
+            if !record.is_deleted {
+                record.name.clone()
+            } else if retired.contains(&server) {
+                nobody.to_owned()
+            } else {
+                String::new()
+            }
+        };
+        places.map(name).collect()
+    }
+
     /// The version of the current tables.
     #[inline(always)]
     pub(crate) fn server_tables_version(&self) -> u64 {

@@ -8,6 +8,7 @@ use http::Head;
 use http::h1::{Limits, ParseError, Strictness, parse_request, parse_response};
 use net::{Addr, Now};
 
+use super::succession::Succession;
 use crate::ids::{ProxyId, ServerId};
 
 /// The kind of a refused message.
@@ -114,6 +115,17 @@ impl RefusedMessages {
             bytes_max,
             events: AtomicU64::new(0),
         }
+    }
+
+    /// Takes the messages of the proxies of both configurations over.
+    pub fn succeed(&mut self, before: &RefusedMessages, both: &Succession<'_>) {
+        for proxy in &both.proxies {
+            let (to, from) = (&self.last[proxy.place()], &before.last[proxy.place()]);
+            for (to, from) in to.iter().zip(from) {
+                *lock(to) = lock(from).take();
+            }
+        }
+        self.events = before.events.load(Ordering::Relaxed).into();
     }
 
     pub fn note_request(&self, message: &Message<'_>) {

@@ -23,6 +23,12 @@ impl Room {
         }
     }
 
+    /// Takes the connections of another state over.
+    pub fn succeed(&mut self, before: &Room) {
+        self.taken = before.taken.load(Ordering::Relaxed).into();
+        self.asked = before.asked.load(Ordering::Relaxed).into();
+    }
+
     /// Whether the limit is reached. Workers that check at the same time may exceed it slightly.
     pub fn is_full(&self) -> bool {
         self.max > 0 && self.taken.load(Ordering::Relaxed) >= self.max

@@ -16,6 +16,7 @@ use super::grow::Grow;
 use super::health::{Checker, OpState, Seen, WHOLE};
 use super::outlier::{Latencies, Verdict, Watch};
 use super::releases::Releases;
+use super::succession::Succession;
 use super::turns::Turn;
 use crate::ids::{ProxyId, ServerId};
 
@@ -111,6 +112,23 @@ impl ServerState {
         self.watch.begin(line);
     }
 
+    /// Copies the use of a server; `has_maxconn`: its limit too.
+    fn succeed(&self, before: &ServerState, has_maxconn: bool) {
+        for (to, from) in [
+            (&self.joined, &before.joined),
+            (&self.held, &before.held),
+            (&self.waiting, &before.waiting),
+            (&self.idle, &before.idle),
+            (&self.errors, &before.errors),
+        ] {
+            to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+        }
+        if has_maxconn {
+            let maxconn = before.maxconn.load(Ordering::Relaxed);
+            self.maxconn.store(maxconn, Ordering::SeqCst);
+        }
+    }
+
     fn is_backup(&self) -> bool {
         self.backup.load(Ordering::Relaxed)
     }
@@ -199,6 +217,25 @@ impl Servers {
                 .map(|(proxy, full)| BackendState::new(proxy, *full))
                 .collect(),
         )
+    }
+
+    /// Copies the use of the servers of both configurations, and the limits that were set at run
+    /// time.
+    pub(super) fn succeed(&self, before: &Servers, both: &Succession<'_>) {
+        for proxy in &both.proxies {
+            let (now, then) = (self.backend(*proxy), before.backend(*proxy));
+            if let (Some(to), Some(from)) = (&now.last_joined, &then.last_joined) {
+                to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            let servers = now.servers.all();
+            servers.for_each(|server| server.joined.store(0, Ordering::Relaxed));
+        }
+        for server in &both.servers {
+            let [line, line_before] = both.lines(*server);
+            let has_maxconn = line.maxconn == line_before.maxconn;
+            self.server(*server)
+                .succeed(before.server(*server), has_maxconn);
+        }
     }
 
     fn backend(&self, backend: ProxyId) -> &BackendState {

@@ -428,7 +428,7 @@ mod tests {
             proxies: vec![backend],
             ..Config::default()
         };
-        let shared = Shared::new(&config, &[0], None, 1);
+        let shared = Shared::new(&config, &[0], None, 1, 0);
         let schedules = Arc::new(Schedules::default());
         shared.set_event_sink(schedules.clone());
         let passes = [CheckStatus::Layer4Ok; 2];

@@ -2,9 +2,13 @@
 //! rates of the process.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use config::model::Config;
 
+use net::WorkerId;
+
+use super::succession::Succession;
 use crate::ids::ProxyId;
 
 /// Whether a frontend accepts connections.
@@ -35,12 +39,18 @@ struct ProxySwitches {
     state: AtomicU8,
     is_unpublished: AtomicBool,
     is_deleted: AtomicBool,
+    /// The first configuration that has the proxy.
+    added_in: u32,
+    /// The first configuration that lacks the proxy; none while the configuration has it.
+    removed_in: Option<u32>,
 }
 
 /// The switches and limits.
 #[derive(Debug)]
 pub(super) struct Switches {
     proxies: Vec<ProxySwitches>,
+    /// By worker: the numbers of the earlier configurations that it still uses.
+    older: Vec<Mutex<Vec<u32>>>,
     connection_rate: AtomicU32,
     session_rate: AtomicU32,
     tls_session_rate: AtomicU32,
@@ -50,21 +60,95 @@ const OPEN: u8 = 0;
 const PAUSED: u8 = 1;
 const CLOSED: u8 = 2;
 
+fn lock(generations: &Mutex<Vec<u32>>) -> MutexGuard<'_, Vec<u32>> {
+    // A list is replaced as a whole, so it is valid after a panic.
+    generations.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Switches {
-    pub fn new(config: &Config) -> Switches {
+    pub fn new(config: &Config, workers: usize, generation: u32) -> Switches {
         let global = &config.global;
         let proxies = config.proxies.iter().map(|proxy| ProxySwitches {
             state: AtomicU8::new(if proxy.disabled { CLOSED } else { OPEN }),
             is_unpublished: AtomicBool::new(proxy.unpublished),
             // A reserved place is not a backend before it has a name.
             is_deleted: AtomicBool::new(proxy.reserve_of.is_some()),
+            added_in: generation,
+            removed_in: None,
         });
         Switches {
             proxies: proxies.collect(),
+            older: (0..workers).map(|_| Mutex::default()).collect(),
             connection_rate: AtomicU32::new(global.maxconnrate.unwrap_or(0)),
             session_rate: AtomicU32::new(global.maxsessrate.unwrap_or(0)),
             tls_session_rate: AtomicU32::new(global.tls.maxsslrate.unwrap_or(0)),
         }
+    }
+
+    /// Takes what was set at run time over, as far as the lines are the same.
+    pub fn succeed(&mut self, before: &Switches, both: &Succession<'_>) {
+        for proxy in &both.proxies {
+            let [line, line_before] = both.proxy(*proxy);
+            let then = before.of(*proxy);
+            let now = &mut self.proxies[proxy.place()];
+            now.added_in = then.added_in;
+            if line.is_removed {
+                let removed_in = then.removed_in.unwrap_or(both.generation);
+                now.removed_in = Some(removed_in);
+                now.is_deleted = then.is_deleted.load(Ordering::Acquire).into();
+            }
+            if then.state.load(Ordering::Acquire) == PAUSED && !line.disabled {
+                now.state = PAUSED.into();
+            }
+            if line.unpublished == line_before.unpublished {
+                now.is_unpublished = then.is_unpublished.load(Ordering::Relaxed).into();
+            }
+        }
+        for older in &self.older {
+            // Each worker reports when it goes on, and nothing is released before.
+            *lock(older) = (0..both.generation).collect();
+        }
+        let [now, then] = [both.config, both.before].map(|config| {
+            let global = &config.global;
+            [
+                global.maxconnrate,
+                global.maxsessrate,
+                global.tls.maxsslrate,
+            ]
+        });
+        let rates = [
+            RateLimit::Connections,
+            RateLimit::Sessions,
+            RateLimit::TlsSessions,
+        ];
+        for (place, rate) in rates.into_iter().enumerate() {
+            if now[place] == then[place] {
+                let limit = before.cell(rate).load(Ordering::Relaxed);
+                self.set_rate_limit(rate, limit);
+            }
+        }
+    }
+
+    /// A worker uses these earlier configurations.
+    pub fn set_older(&self, worker: WorkerId, generations: Vec<u32>) {
+        *lock(&self.older[worker.0 as usize]) = generations;
+    }
+
+    /// Whether the configuration lacks a proxy that an earlier one has.
+    pub fn is_removed(&self, proxy: ProxyId) -> bool {
+        self.of(proxy).removed_in.is_some()
+    }
+
+    /// Whether no worker uses a configuration any longer that has this removed proxy.
+    pub fn is_released(&self, proxy: ProxyId) -> bool {
+        let of = self.of(proxy);
+        of.removed_in.is_some_and(|removed_in| {
+            let has_it = |generation: &u32| (of.added_in..removed_in).contains(generation);
+            !self
+                .older
+                .iter()
+                .any(|older| lock(older).iter().any(has_it))
+        })
     }
 
     fn of(&self, proxy: ProxyId) -> &ProxySwitches {

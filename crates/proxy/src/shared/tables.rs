@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use config::model::{Config, Server, ServerAddress};
 use net::WorkerId;
 
+use super::succession::Succession;
 use crate::ids::{ProxyId, ServerId};
 
 /// A server with its current address.
@@ -180,6 +181,52 @@ impl Tables {
         }
     }
 
+    /// Takes the addresses of the servers of both configurations over, and the places of deleted
+    /// servers. A server that the new configuration lacks is deleted, except in a backend that it
+    /// lacks as a whole: earlier streams may still choose one there.
+    pub fn succeed(&mut self, before: &Tables, both: &Succession<'_>) {
+        let then = before.lock();
+        let mut retired = Vec::new();
+        let mut records: Vec<Vec<Arc<ServerRecord>>> = Vec::new();
+        let now = self.now();
+        for of in &now.backends {
+            records.push(of.to_vec());
+        }
+        for server in &both.servers {
+            let [line, _] = both.lines(*server);
+            let old = then.tables.record(*server);
+            let record = &mut records[server.backend.place()][server.place()];
+            if both.config.proxies[server.backend.place()].is_removed {
+                *record = Arc::clone(old);
+            } else if line.is_removed {
+                *record = Arc::new(ServerRecord {
+                    is_deleted: true,
+                    ..ServerRecord::clone(old)
+                });
+                let mut known = then.retired.iter();
+                let known = known.find(|retired| retired.server == *server);
+                let released = vec![false; self.workers];
+                retired.push(Retired {
+                    server: *server,
+                    released: known.map_or(released, |known| known.released.clone()),
+                });
+            } else if both.is_reached_alike(*server) {
+                *record = Arc::new(ServerRecord {
+                    address: old.address.clone(),
+                    service_host: old.service_host.clone(),
+                    ..ServerRecord::clone(record)
+                });
+            }
+        }
+        let version = then.tables.version + 1;
+        let backends = records.into_iter().map(Arc::from).collect();
+        self.version = AtomicU64::new(version);
+        self.current = Mutex::new(Current {
+            tables: Arc::new(ServerTables { version, backends }),
+            retired,
+        });
+    }
+
     fn lock(&self) -> MutexGuard<'_, Current> {
         // The data is valid after a panic, because a change is published last.
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
@@ -221,6 +268,14 @@ impl Tables {
     pub fn retired(&self) -> Vec<ServerId> {
         let current = self.lock();
         current.retired.iter().map(|each| each.server).collect()
+    }
+
+    /// The places of deleted servers that a worker has not released.
+    pub fn in_use(&self) -> Vec<ServerId> {
+        let current = self.lock();
+        let used = current.retired.iter();
+        let used = used.filter(|each| !each.released.iter().all(|released| *released));
+        used.map(|each| each.server).collect()
     }
 
     /// A worker no longer refers to the place of a deleted server.
@@ -295,6 +350,7 @@ impl ServerRecord {
     fn is_reached_as(&self, then: &ServerRecord) -> bool {
         self.is_deleted == then.is_deleted
             && self.address == then.address
+            && self.line.words_hash == then.line.words_hash
             && self.tls().is_some() == then.tls().is_some()
     }
 

@@ -163,7 +163,8 @@ impl Cursor {
                     frontend: id,
                     place,
                 };
-                selection.has_sid(bind.id).then(|| view.listener(bind_id))
+                let wanted = !bind.is_removed && selection.has_sid(bind.id);
+                wanted.then(|| view.listener(bind_id))
             }
             Part::Servers => {
                 let shown = proxy.is_backend && selection.has_kind(Kind::Server);

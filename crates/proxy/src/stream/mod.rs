@@ -39,6 +39,8 @@ pub(crate) use route::{Binding, Replay, Route};
 pub(crate) struct Stream {
     pub id: StreamId,
     pub timer: TimerId,
+    /// The [`crate::RuntimeConfig::generation`] whose rules it follows.
+    pub generation: u32,
     pub phase: Phase,
     pub frontend: ProxyId,
     pub backend: ProxyId,
@@ -264,6 +266,7 @@ impl Stream {
         Stream {
             id,
             timer,
+            generation: 0,
             phase: Phase::default(),
             frontend: ProxyId::default(),
             backend: ProxyId::default(),
@@ -308,6 +311,8 @@ impl Stream {
         let Stream {
             id: _,
             timer: _,
+            // The next stream sets it.
+            generation: _,
             phase,
             frontend,
             backend,

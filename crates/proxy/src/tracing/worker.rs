@@ -92,15 +92,7 @@ impl Worker {
             spare: Vec::new(),
             outboxes: filters.iter().map(|_| Outbox::default()).collect(),
             tables: Tables {
-                locals: runtime_config
-                    .tracing
-                    .filters
-                    .iter()
-                    .map(|filter| {
-                        let local = || Local::new(Arc::clone(&filter.export.instruments));
-                        filter.export.metrics.iter().map(|_| local()).collect()
-                    })
-                    .collect(),
+                locals: runtime_config.tracing.filters.iter().map(locals).collect(),
                 dirty: false,
             },
             limiters: filters.iter().map(|_| Limiter::default()).collect(),
@@ -219,6 +211,12 @@ impl Worker {
         let at_ms = scene.eval.now.ms().saturating_add(delay_ms);
         self.flush_at_ms = self.flush_at_ms.min(at_ms);
     }
+}
+
+/// Measurements of a filter, for each receiver.
+fn locals(filter: &Filter) -> Vec<Local> {
+    let local = || Local::new(Arc::clone(&filter.export.instruments));
+    filter.export.metrics.iter().map(|_| local()).collect()
 }
 
 fn flush(outbox: &mut Outbox, filter: &Filter) {

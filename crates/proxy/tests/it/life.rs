@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use net::WorkerId;
-use spangate_proxy::{Engine, HeldBytes, RuntimeConfig, Shared};
+use spangate_proxy::{Engine, Generation, HeldBytes, RuntimeConfig, Shared};
 
 use super::client::Client;
 use super::driver::SimDriver;
 use super::filters::Exports;
 use super::plan::{self, Mood};
-use super::setups::{Setup, load_running};
+use super::setups::{Setup, load_after, load_running};
 use super::stage::Stage;
 use super::tcp::TcpClient;
 use super::worker::{Event, Peer, Worker};
@@ -24,7 +24,11 @@ const TIME_MAX_MS: u64 = 3_600_000;
 
 struct Life<'a> {
     workers: Vec<Worker>,
+    runtime_config: Arc<RuntimeConfig>,
     shared: Arc<Shared>,
+    /// Decides when the configuration is reloaded in place, and what changes in it; none where it
+    /// stays. It draws its own numbers, so that other lives are the same with and without reloads.
+    reloads: Option<Random>,
     exports: Exports,
     stage: Stage<'a>,
     events: Vec<Event>,
@@ -33,11 +37,12 @@ struct Life<'a> {
     held: Vec<HeldBytes>,
 }
 
-/// Runs the life of a seed in a configuration.
+/// Runs the life of a seed in a configuration, which is reloaded in place now and then if `reloads`
+/// says so.
 ///
 /// # Errors
 /// The first invariant that broke.
-pub fn live(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
+pub fn live(seed: u64, setup: &Setup, reloads: bool, verbose: bool) -> Result<(), String> {
     let mut random = Random::new(seed);
     let mood = Mood {
         calm: random.chance(60),
@@ -45,6 +50,7 @@ pub fn live(seed: u64, setup: &Setup, verbose: bool) -> Result<(), String> {
         drain: random.chance(15),
     };
     let mut life = Life::new(setup, mood, random);
+    life.reloads = reloads.then(|| Random::new(!seed));
     for worker in &mut life.workers {
         worker.driver.verbose = verbose;
     }
@@ -100,7 +106,9 @@ impl<'a> Life<'a> {
         let drain_at = mood.drain.then(|| random.below(100));
         Life {
             workers,
+            runtime_config,
             shared,
+            reloads: None,
             exports,
             stage: Stage::new(setup, mood, plans, random),
             events: Vec::new(),
@@ -127,6 +135,7 @@ impl<'a> Life<'a> {
             if self.workers[at].is_in_round() && self.stage.random.chance(30) {
                 self.end_round(at);
             }
+            self.reload_now_and_then();
             if !self.turn(at) && (0..self.workers.len()).all(|other| !self.turn(other)) {
                 if self.is_over() {
                     return self.last_checks();
@@ -136,6 +145,38 @@ impl<'a> Life<'a> {
             self.check()?;
         }
         Err("endless".into())
+    }
+
+    /// All workers go on with the same proxies, and maybe others before, behind and between them.
+    fn reload_now_and_then(&mut self) {
+        let Some(random) = &mut self.reloads else {
+            return;
+        };
+        if !random.chance(2) {
+            return;
+        }
+        let mut text = self.stage.setup.text.clone();
+        let number = random.below(4);
+        if random.chance(50) {
+            text.push_str(&format!("backend behind{number}\n server s 127.0.0.1:1\n"));
+        }
+        if random.chance(50) {
+            text = format!("backend before{number}\n mode tcp\n server s 127.0.0.1:1\n{text}");
+        }
+        let before = Arc::clone(&self.runtime_config);
+        let runtime_config = Arc::new(load_after(&text, &before, &self.shared));
+        self.shared = Arc::new(runtime_config.share_after(&before, &self.shared));
+        self.runtime_config = runtime_config;
+        for worker in &mut self.workers {
+            let next = Generation {
+                runtime_config: Arc::clone(&self.runtime_config),
+                shared: Arc::clone(&self.shared),
+            };
+            worker.renew(next, &mut self.stage);
+        }
+        for at in 0..self.workers.len() {
+            self.wake_others(at);
+        }
     }
 
     /// Something happens at a worker, if anything can.
@@ -356,10 +397,10 @@ impl<'a> Life<'a> {
 
 /// What a life runs: one that is traced has filters of its own.
 fn own_running(setup: &Setup, random: &mut Random) -> (Arc<RuntimeConfig>, Exports) {
-    let Some(text) = &setup.traced else {
+    if !setup.is_traced {
         return (Arc::clone(&setup.runtime_config), Exports::default());
-    };
-    let mut runtime_config = load_running(text);
+    }
+    let mut runtime_config = load_running(&setup.text);
     let exports = Exports::connect(
         setup.name,
         &mut runtime_config,

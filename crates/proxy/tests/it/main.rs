@@ -39,6 +39,10 @@ const SEEDS: u64 = 30_000;
 const LIVES_A_LOAD: u64 = 25;
 /// Of so many, one lasts for hours.
 const LIVES_AN_AGE: u64 = 300;
+/// Of so many, one is reloaded in place now and then.
+const LIVES_A_RELOADED: u64 = 10;
+/// The beginning of the name of such a life; the name of its configuration follows.
+const RELOADED: &str = "reloaded ";
 
 fn number(variable: &str) -> Option<u64> {
     std::env::var(variable).ok()?.parse().ok()
@@ -49,6 +53,8 @@ fn number(variable: &str) -> Option<u64> {
 enum Kind<'a> {
     /// A few clients with all that can happen to them, in this configuration.
     Checked(&'a Setup),
+    /// The same, with reloads in place.
+    Reloaded(&'a Setup),
     /// Transfers without end beside hostile peers.
     Load,
     /// Hours of a little of everything.
@@ -61,21 +67,26 @@ impl<'a> Kind<'a> {
         match name {
             load::NAME => Kind::Load,
             age::NAME => Kind::Age,
-            _ => Kind::Checked(named(setups, name)),
+            _ => match name.strip_prefix(RELOADED) {
+                Some(name) => Kind::Reloaded(named(setups, name)),
+                None => Kind::Checked(named(setups, name)),
+            },
         }
     }
 
-    fn name(self) -> &'static str {
+    fn name(self) -> String {
         match self {
-            Kind::Checked(setup) => setup.name,
-            Kind::Load => load::NAME,
-            Kind::Age => age::NAME,
+            Kind::Checked(setup) => setup.name.to_owned(),
+            Kind::Reloaded(setup) => format!("{RELOADED}{}", setup.name),
+            Kind::Load => load::NAME.to_owned(),
+            Kind::Age => age::NAME.to_owned(),
         }
     }
 
     fn live(self, seed: u64, verbose: bool) -> Result<(), String> {
         match self {
-            Kind::Checked(setup) => life::live(seed, setup, verbose),
+            Kind::Checked(setup) => life::live(seed, setup, false, verbose),
+            Kind::Reloaded(setup) => life::live(seed, setup, true, verbose),
             Kind::Load => load::live(seed, verbose),
             Kind::Age => age::live(seed, verbose),
         }
@@ -166,6 +177,9 @@ fn lives() {
         let moved = driver::MOVED.load(Relaxed);
         assert!(moved > 100, "{moved} connections moved between workers");
     }
+    run(seeds / LIVES_A_RELOADED, |seed| {
+        Kind::Reloaded(&setups[(seed % setups.len() as u64) as usize])
+    });
     run(seeds / LIVES_A_LOAD, |_| Kind::Load);
     run(seeds / LIVES_AN_AGE, |_| Kind::Age);
 }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use config::build::Settings;
 use config::build::otel::files::bounded;
+use config::build::previous::Previous;
 use config::condition::BuildInfo;
 use config::environment::Environment;
 use config::load::{LoadOptions, load_with};
-use config::model::{HttpAction, HttpReuse, Mode};
+use config::model::{Config, HttpAction, HttpReuse, Mode};
 use config::reader::Input;
 use http::h2::Limits;
-use spangate_proxy::{RuntimeConfig, Tls};
+use spangate_proxy::{RuntimeConfig, Shared, Tls};
 
 use super::held::Bounds;
 use super::{filters, wire};
@@ -20,8 +21,10 @@ use super::{filters, wire};
 pub struct Setup {
     pub name: &'static str,
     pub runtime_config: Arc<RuntimeConfig>,
-    /// What it was loaded from, where each life has its own filters.
-    pub traced: Option<String>,
+    /// What it was loaded from.
+    pub text: String,
+    /// Each life has its own filters.
+    pub is_traced: bool,
     pub is_tcp: bool,
     pub reuse: HttpReuse,
     /// Requests are logged before their answers are whole.
@@ -326,7 +329,8 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
     let backend = runtime_config.config.proxies.len() - 1;
     Setup {
         name,
-        traced: (!runtime_config.config.otel.is_empty()).then_some(text),
+        is_traced: !runtime_config.config.otel.is_empty(),
+        text,
         is_tcp: back.mode == Mode::Tcp,
         reuse: back.http_reuse,
         logs_early: proxy.options.logasap,
@@ -362,6 +366,18 @@ pub fn runtime_config(text: &str) -> Arc<RuntimeConfig> {
 
 /// Loads a configuration.
 pub fn load_running(text: &str) -> RuntimeConfig {
+    let (config, tls) = load(text, None);
+    spangate_proxy::prepare(config, tls, spangate_proxy::Process::default())
+}
+
+/// Loads a configuration that follows another one in a running process.
+pub fn load_after(text: &str, before: &Arc<RuntimeConfig>, shared: &Shared) -> RuntimeConfig {
+    let previous = Arc::new(before.previous(shared));
+    let (config, tls) = load(text, Some(previous));
+    spangate_proxy::prepare_after(before, config, tls, net::Now::default())
+}
+
+fn load(text: &str, previous: Option<Arc<Previous>>) -> (Config, Tls) {
     let input = Input {
         name: "sim.cfg".into(),
         text: text.as_bytes().to_vec(),
@@ -369,7 +385,10 @@ pub fn load_running(text: &str) -> RuntimeConfig {
     let build = BuildInfo::default();
     let options = LoadOptions {
         build: &build,
-        settings: Settings::default(),
+        settings: Settings {
+            previous,
+            ..Settings::default()
+        },
         zero_warning: false,
     };
     let read_file = |name: &str| filters::file(name).or_else(|_| bounded(name));
@@ -381,7 +400,7 @@ pub fn load_running(text: &str) -> RuntimeConfig {
                 tls::Passphrases::new(&mut |_| Err(String::new())),
             );
             assert!(!findings.iter().any(|found| found.is_fatal), "{findings:?}");
-            spangate_proxy::prepare(config, tls, spangate_proxy::Process::default())
+            (config, tls)
         }
         Err(diagnostics) => panic!("{text}\n{diagnostics:?}"),
     }

@@ -1,7 +1,7 @@
 //! One worker of a life: an engine, its driver, and the peers of its connections.
 
 use net::{Accepted, Addr, Close, ConnectError, Engine as _, ListenerId, WorkerId};
-use spangate_proxy::{Engine, Order, ServerChange, Shared};
+use spangate_proxy::{Engine, Generation, Order, ServerChange, Shared};
 
 use super::client::Client;
 use super::driver::{Opening, SimDriver, deliver};
@@ -80,6 +80,17 @@ impl Worker {
         };
         self.in_round = true;
         self.engine.on_order(&mut self.driver, order);
+        self.adopt(stage);
+    }
+
+    /// The worker goes on with another configuration.
+    pub fn renew(&mut self, next: Generation, stage: &mut Stage<'_>) {
+        self.driver.say(format_args!(
+            "generation {}",
+            next.runtime_config.generation
+        ));
+        self.in_round = true;
+        self.engine.renew(&mut self.driver, next);
         self.adopt(stage);
     }
 

@@ -11,6 +11,7 @@ mod message;
 mod slow_start;
 mod states;
 mod status;
+mod succession;
 #[cfg(test)]
 pub(super) mod tests;
 mod view;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use config::model::Config;
 
 use super::killed::Killed;
+use super::succession::Succession;
 
 pub use check::{CheckOutcome, CheckPlan, Checker};
 pub(crate) use ejection::Place;
@@ -78,6 +80,12 @@ impl Health {
             states: Mutex::new(States::new(config)),
             event_sink: OnceLock::new(),
         }
+    }
+
+    /// Takes the health of the servers of both configurations over. The receiver of changes is set
+    /// anew.
+    pub fn succeed(&self, before: &Health, both: &Succession<'_>) {
+        self.lock().succeed(&before.lock(), both);
     }
 
     pub fn lock(&self) -> MutexGuard<'_, States> {

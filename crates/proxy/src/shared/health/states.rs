@@ -369,14 +369,18 @@ impl States {
         states
     }
 
-    /// The process starts: sets the time of all states.
+    /// The process starts, or goes on with these states: sets the time of those that are new.
     pub fn begin_at(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
-        for backend in &mut self.backends {
-            backend.last_change_ms = now_ms;
-            for server in &mut backend.servers {
-                server.last_change_ms = now_ms;
+        let set = |last_change_ms: &mut u64| {
+            if *last_change_ms == 0 {
+                *last_change_ms = now_ms;
             }
+        };
+        for backend in &mut self.backends {
+            set(&mut backend.last_change_ms);
+            let servers = backend.servers.iter_mut();
+            servers.for_each(|server| set(&mut server.last_change_ms));
         }
     }
 

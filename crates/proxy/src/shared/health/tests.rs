@@ -26,6 +26,7 @@ pub(in crate::shared) fn checked_server(
     change(&mut options);
     Arc::new(Server {
         is_removed: false,
+        words_hash: 0,
         is_named: false,
         name: name.to_owned(),
         address: ServerAddress::Fixed(Addr::Inet("127.0.0.1:1".parse().expect("an address"))),

@@ -21,7 +21,8 @@ use config::model::Config;
 use net::WorkerId;
 
 use super::grow::Grow;
-use crate::ids::{BindId, ProxyId};
+use super::succession::Succession;
+use crate::ids::{BindId, ProxyId, ServerId};
 
 /// One worker's rows.
 #[derive(Debug)]
@@ -74,6 +75,46 @@ impl Tallies {
             bind_extras: rows(binds),
             back_extras: rows(proxies),
             server_extras: Grow::new(rows(servers)),
+        }
+    }
+
+    /// Copies the rows of the objects of both configurations. `numbers`: of a server, now and
+    /// before.
+    pub(in crate::shared) fn succeed(
+        &self,
+        before: &Tallies,
+        both: &Succession<'_>,
+        numbers: impl Fn(ServerId) -> [usize; 2],
+    ) {
+        let pairs = || self.workers.iter().zip(&before.workers);
+        for proxy in &both.proxies {
+            let place = proxy.place();
+            for (own, before) in pairs() {
+                own.fronts[place].copy(&before.fronts[place]);
+                own.backs[place].copy(&before.backs[place]);
+            }
+            self.front_extras[place].copy(&before.front_extras[place]);
+            self.back_extras[place].copy(&before.back_extras[place]);
+        }
+        let has_rows = |bind: &&BindId| {
+            let proxies = both.proxy(bind.frontend);
+            proxies.iter().all(|proxy| proxy.options.socket_stats)
+        };
+        for bind in both.binds.iter().filter(has_rows) {
+            let (to, from) = (self.bind_place(*bind), before.bind_place(*bind));
+            for (own, before) in pairs() {
+                own.binds[to].copy(&before.binds[from]);
+            }
+            self.bind_extras[to].copy(&before.bind_extras[from]);
+        }
+        for server in &both.servers {
+            let [to, from] = numbers(*server);
+            for (own, before) in pairs() {
+                own.servers.at(to).copy(before.servers.at(from));
+            }
+            self.server_extras
+                .at(to)
+                .copy(before.server_extras.at(from));
         }
     }
 

@@ -369,6 +369,13 @@ impl<C: Counted, const N: usize> Extra<C, N> {
         }
     }
 
+    /// Copies another object's.
+    pub(super) fn copy(&self, from: &Extra<C, N>) {
+        self.corrections.copy(&from.corrections);
+        let queue_max = from.queue_max.load(Relaxed);
+        self.queue_max.store(queue_max, Relaxed);
+    }
+
     /// Updates the peak of waiting requests.
     pub(super) fn queue_peak(&self, waiting: u32) {
         self.queue_max.fetch_max(waiting, Relaxed);
@@ -381,6 +388,13 @@ impl<C: Counted, const N: usize> Extra<C, N> {
 }
 
 impl<C, const N: usize> Row<C, N> {
+    /// Copies another row. No thread may count in either at the same time.
+    pub(super) fn copy(&self, from: &Row<C, N>) {
+        for (to, from) in self.cells.iter().zip(&from.cells) {
+            to.store(from.load(Relaxed), Relaxed);
+        }
+    }
+
     fn add_to(&self, sums: &mut [u64; N]) {
         for (sum, cell) in sums.iter_mut().zip(&self.cells) {
             *sum = sum.wrapping_add(cell.load(Relaxed));

@@ -71,6 +71,23 @@ impl ServerRow {
         }
     }
 
+    /// Copies another row. No thread may count in either at the same time.
+    pub(super) fn copy(&self, from: &ServerRow) {
+        let copy = |to: &AtomicU64, from: &AtomicU64| to.store(from.load(Relaxed), Relaxed);
+        let copy_times = |to: &Times<AtomicU64>, from: &Times<AtomicU64>| {
+            let cells = to.all().into_iter().zip(from.all());
+            cells.for_each(|(to, from)| copy(to, from));
+        };
+        self.counts.copy(&from.counts);
+        copy(&self.timed, &from.timed);
+        copy_times(&self.sums, &from.sums);
+        copy_times(&self.longest, &from.longest);
+        for (to, from) in [(&self.began, &from.began), (&self.middle, &from.middle)] {
+            copy(&to.timed, &from.timed);
+            copy_times(&to.sums, &from.sums);
+        }
+    }
+
     /// The second half of the window becomes the first half of the next one.
     #[cold]
     fn next_window(&self, timed: u64) {
