@@ -1,6 +1,8 @@
 //! `GET /api/config`: the files of the running configuration, and the messages about them at the
 //! start.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use config::secrets;
 use serde_json::{Value, json};
 
@@ -25,6 +27,32 @@ pub struct Notice {
     pub place: Option<(String, u32)>,
     /// The text.
     pub message: String,
+}
+
+/// The files of a configuration.
+#[derive(Debug, Default)]
+pub struct Files {
+    /// Their content.
+    pub texts: Vec<Text>,
+    /// The messages about them when they were read.
+    pub notices: Vec<Notice>,
+}
+
+/// The files of the running configuration, which a reload in place replaces.
+#[derive(Debug, Default)]
+pub struct CurrentFiles(Mutex<Arc<Files>>);
+
+impl CurrentFiles {
+    /// The present ones.
+    #[must_use]
+    pub fn get(&self) -> Arc<Files> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces them.
+    pub fn set(&self, files: Files) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(files);
+    }
 }
 
 /// The answer, without the secrets that [`secrets::hide`] recognises.

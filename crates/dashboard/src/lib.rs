@@ -33,21 +33,19 @@ mod traced;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use proxy::{RuntimeConfig, Shared};
+use proxy::Current;
 use syntax::octets::Octets;
 
 pub use actions::{Action, Change};
-pub use configuration::{Notice, Text};
+pub use configuration::{CurrentFiles, Files, Notice, Text};
 pub use explained::{Explain, Question};
 pub use sampling::{Refused, Sampling};
 pub use serve::Dashboard;
 
 /// The inputs of the dashboard.
 pub struct Setup {
-    /// The running configuration.
-    pub runtime_config: Arc<RuntimeConfig>,
-    /// The counters of the workers.
-    pub shared: Arc<Shared>,
+    /// The configuration and the counters of the workers.
+    pub current: Arc<Current>,
     /// Listening sockets.
     pub sockets: Vec<Socket>,
     /// Users and their passwords; if empty, no password is requested.
@@ -55,9 +53,7 @@ pub struct Setup {
     /// The version of the program.
     pub version: &'static str,
     /// The files of the configuration.
-    pub texts: Vec<Text>,
-    /// The messages about them at the start.
-    pub notices: Vec<Notice>,
+    pub files: Arc<CurrentFiles>,
     /// Changes a server; None if the section does not permit it.
     pub change: Option<Box<Change>>,
     /// Explains what the configuration does with a request.

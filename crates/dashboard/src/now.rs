@@ -98,8 +98,8 @@ pub fn now(
         let mut shown = of_row(&row);
         match row.kind {
             Kind::Frontend => {
-                let binds = runtime_config.config.proxies[proxy].binds.iter();
-                let origins: Vec<&str> = binds.map(|bind| bind.origin.as_str()).collect();
+                let binds = runtime_config.config.proxies[proxy].live_binds();
+                let origins: Vec<&str> = binds.map(|(_, bind)| bind.origin.as_str()).collect();
                 shown.insert("binds".to_owned(), origins.into());
                 frontends.push(Value::Object(shown));
             }

@@ -6,12 +6,12 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::{Method, Request, StatusCode};
-use proxy::{RuntimeConfig, Shared};
+use proxy::Current;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 use crate::actions::{self, Change};
-use crate::configuration::{self, Notice, Text};
+use crate::configuration::{self, CurrentFiles};
 use crate::explained::{self, Explain};
 use crate::gate::{Gate, Refusal};
 use crate::limits::{BODY_BYTES_MAX, REFUSAL_PAUSE, REQUEST_TIME_MAX};
@@ -22,11 +22,9 @@ use crate::{Setup, Socket, assets, now, traced};
 /// Handles requests.
 pub struct Site {
     gate: Gate,
-    runtime_config: Arc<RuntimeConfig>,
-    shared: Arc<Shared>,
+    current: Arc<Current>,
     version: &'static str,
-    texts: Vec<Text>,
-    notices: Vec<Notice>,
+    files: Arc<CurrentFiles>,
     change: Option<Box<Change>>,
     explain: Box<Explain>,
     traces: Option<Arc<traces::Store>>,
@@ -67,11 +65,9 @@ impl Site {
     pub fn new(setup: Setup) -> (Site, Vec<Socket>) {
         let site = Site {
             gate: Gate::new(&setup.users, setup.seed),
-            runtime_config: setup.runtime_config,
-            shared: setup.shared,
+            current: setup.current,
             version: setup.version,
-            texts: setup.texts,
-            notices: setup.notices,
+            files: setup.files,
             change: setup.change,
             explain: setup.explain,
             traces: setup.traces,
@@ -158,7 +154,8 @@ impl Site {
 
     fn now(&self, _: &str) -> Reply {
         let now = net::sys::now();
-        let mut all = now::now(&self.runtime_config, &self.shared, self.version, now);
+        let current = self.current.get();
+        let mut all = now::now(&current.runtime_config, &current.shared, self.version, now);
         let memory = (self.memory_used_bytes)();
         if let Some(Value::Object(process)) = all.get_mut("process") {
             process.insert("memory_bytes".to_owned(), memory.into());
@@ -170,7 +167,8 @@ impl Site {
     }
 
     fn config(&self, _: &str) -> Reply {
-        reply::json(&configuration::shown(&self.texts, &self.notices))
+        let files = self.files.get();
+        reply::json(&configuration::shown(&files.texts, &files.notices))
     }
 
     fn traces(&self, query: &str) -> Reply {

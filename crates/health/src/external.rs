@@ -69,7 +69,7 @@ fn command(control: &Control, target: &Target, program: &ExternalCheck) -> Comma
     let config = &control.runtime_config.config;
     let proxy = &config.proxies[target.backend];
     let shared = &control.shared;
-    let (own_addr, own_port) = match proxy.binds.first().map(|bind| &bind.address) {
+    let (own_addr, own_port) = match proxy.live_binds().next().map(|(_, bind)| &bind.address) {
         Some(config::model::BindAddress::Addr(Addr::Inet(addr))) => {
             (addr.ip().to_string(), addr.port().to_string())
         }

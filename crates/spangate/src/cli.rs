@@ -32,6 +32,7 @@ mod patterns;
 mod peers;
 mod process;
 mod proxies;
+mod reload;
 mod request;
 mod server;
 mod server_settings;
@@ -47,8 +48,8 @@ mod tables;
 mod testing;
 mod vars;
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use proxy::RuntimeConfig;
 
@@ -66,6 +67,7 @@ use crate::event_reporter::EventReporter;
 use crate::exports::Exports;
 use crate::frontends::Frontends;
 use crate::handover::Exposed;
+use crate::process::Reloads;
 use crate::serve::Inboxes;
 
 /// The tables of all commands.
@@ -87,6 +89,7 @@ const FAMILIES: &[&[Command]] = &[
     patterns::COMMANDS,
     peers::COMMANDS,
     process::COMMANDS,
+    reload::COMMANDS,
     proxies::COMMANDS,
     server_state::COMMANDS,
     servers::COMMANDS,
@@ -101,6 +104,27 @@ const FAMILIES: &[&[Command]] = &[
     tables::COMMANDS,
     vars::COMMANDS,
 ];
+
+/// The [`Subjects`] of the running configuration, which a reload in place replaces.
+pub(crate) struct CurrentSubjects(Mutex<Arc<Subjects>>);
+
+impl CurrentSubjects {
+    /// The present ones.
+    pub fn get(&self) -> Arc<Subjects> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Replaces them.
+    pub fn set(&self, subjects: Arc<Subjects>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = subjects;
+    }
+}
+
+impl From<Arc<Subjects>> for CurrentSubjects {
+    fn from(subjects: Arc<Subjects>) -> Self {
+        CurrentSubjects(Mutex::new(subjects))
+    }
+}
 
 /// The parts of the process that commands read and change.
 pub(crate) struct Subjects {
@@ -117,7 +141,9 @@ pub(crate) struct Subjects {
     pub crier: Arc<EventReporter>,
     /// The key that `set anon on` uses when it names none (`anonkey`). 0: no key is configured.
     pub anon_key: AtomicU32,
-    pub dynamic_cookies: DynamicCookies,
+    pub dynamic_cookies: Arc<DynamicCookies>,
     /// The rings, in the order of the configuration.
     pub rings: Vec<Arc<net::ring::Ring>>,
+    /// Receives requests for a reload in place.
+    pub reloads: Arc<Reloads>,
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use config::model::{Config, OtelFilter};
 use export::{Exporters, Log, MetricSource, Pipeline, Plan};
 use proxy::statistics::{View, otlp};
-use proxy::{FilterExport, RuntimeConfig};
+use proxy::{Current, FilterExport, RuntimeConfig};
 use telemetry::account::Loss;
 use telemetry::metrics::{Aggregation, Instrument, Instruments, Kind, Shared};
 use telemetry::queue::Batch;
@@ -135,12 +135,9 @@ impl Exports {
     }
 
     /// Sets the process whose statistics are exported (`stats otlp`).
-    pub fn watch(&self, runtime_config: &Arc<RuntimeConfig>, shared: &Arc<proxy::Shared>) {
+    pub fn watch(&self, current: &Arc<Current>) {
         // It is set once: there is one process.
-        let _ = self
-            .statistics
-            .0
-            .set((runtime_config.clone(), shared.clone()));
+        let _ = self.statistics.0.set(Arc::clone(current));
     }
 
     /// Writes the account of a filter's records in the format of `flt-otel status`.
@@ -245,16 +242,17 @@ fn describe(pipeline: &Pipeline, out: &mut String) -> fmt::Result {
 
 /// The statistics of the process, once it runs.
 #[derive(Default)]
-struct Statistics(OnceLock<(Arc<RuntimeConfig>, Arc<proxy::Shared>)>);
+struct Statistics(OnceLock<Arc<Current>>);
 
 impl MetricSource for Statistics {
     fn collect(&self, _: usize, now_unix_ns: u64) -> Batch {
         let mut batch = Batch::default();
-        if let Some((runtime_config, shared)) = self.0.get() {
+        if let Some(current) = self.0.get() {
+            let current = current.get();
             let view = View {
-                runtime_config,
-                shared,
-                servers: &shared.server_tables(),
+                runtime_config: &current.runtime_config,
+                shared: &current.shared,
+                servers: &current.shared.server_tables(),
                 now: net::sys::now(),
                 legends: false,
             };

@@ -13,8 +13,9 @@ use crate::handover::Exposed;
 /// One listening socket.
 #[derive(Clone, Debug)]
 pub(crate) struct FrontendSocket {
-    /// The index of its frontend in the configuration.
+    /// The index of its frontend in the configuration, and of its bind line.
     pub frontend: usize,
+    pub bind: usize,
     pub fd: Arc<OwnedFd>,
     /// The socket keeps listening while its frontend is paused, and new connections wait: the
     /// socket may be shared with another process, or has no port to bind again.
@@ -29,6 +30,38 @@ pub(crate) struct Frontends(Mutex<Vec<FrontendSocket>>);
 impl Frontends {
     pub fn new(sockets: Vec<FrontendSocket>) -> Self {
         Frontends(Mutex::new(sockets))
+    }
+
+    /// Adds the sockets of further bind lines.
+    pub fn add(&self, sockets: Vec<FrontendSocket>) {
+        self.sockets().extend(sockets);
+    }
+
+    /// Whether a bind line has sockets.
+    pub fn has(&self, frontend: usize, bind: usize) -> bool {
+        let sockets = self.sockets();
+        let mut all = sockets.iter();
+        all.any(|socket| socket.frontend == frontend && socket.bind == bind)
+    }
+
+    /// The sockets of bind lines that are not bound any longer.
+    pub fn closing(&self, is_bound: impl Fn(usize, usize) -> bool) -> Vec<Arc<OwnedFd>> {
+        let sockets = self.sockets();
+        let closing = sockets
+            .iter()
+            .filter(|socket| !is_bound(socket.frontend, socket.bind));
+        closing.map(|socket| Arc::clone(&socket.fd)).collect()
+    }
+
+    /// Forgets the sockets of bind lines that are closed. Workers accept what waits on them.
+    pub fn retain(&self, exposed: &Exposed, is_bound: impl Fn(usize, usize) -> bool) {
+        self.sockets().retain(|socket| {
+            let is_bound = is_bound(socket.frontend, socket.bind);
+            if !is_bound {
+                exposed.remove(&socket.fd);
+            }
+            is_bound
+        });
     }
 
     fn sockets(&self) -> MutexGuard<'_, Vec<FrontendSocket>> {

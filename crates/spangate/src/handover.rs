@@ -67,6 +67,11 @@ impl Exposed {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds further sockets.
+    pub fn add(&self, sockets: Vec<ExposedSocket>) {
+        self.sockets().extend(sockets);
+    }
+
     /// Drops the sockets. One that another owner holds stays open.
     pub fn clear(&self) {
         self.sockets().clear();
@@ -221,6 +226,21 @@ impl Taken {
         let sockets = fds.into_iter().map(|fd| taken(fd, &mut records));
         let sockets: Vec<Option<TakenSocket>> = sockets.collect::<io::Result<_>>()?;
         Ok(Taken(sockets.into_iter().flatten().collect()))
+    }
+
+    /// The sockets of lines of this process that close.
+    pub fn from_own(sockets: &[Arc<OwnedFd>]) -> Taken {
+        let own = |fd: &Arc<OwnedFd>| {
+            let addr = net::sys::local_addr(fd.as_raw_fd()).ok()?;
+            let v6only = is_ipv6(&addr) && net::sys::is_v6only(fd.as_raw_fd()).ok()?;
+            Some(TakenSocket {
+                fd: fd.try_clone().ok()?,
+                addr,
+                v6only,
+                interface: None,
+            })
+        };
+        Taken(sockets.iter().filter_map(own).collect())
     }
 
     /// Takes all sockets with an address. `v6only`: whether an IPv6 socket refuses IPv4.

@@ -1,5 +1,6 @@
 //! Turns the command line into a configuration that can run, and prints every fault in it.
 
+use config::build::previous::Previous;
 use config::condition::BuildInfo;
 use config::diagnostic::{Diagnostics, Rendering, Severity};
 use config::environment::{Environment, Predefined};
@@ -10,6 +11,7 @@ use config::reader::Input;
 use config::tree::Tree;
 use proxy::Tls;
 use std::path::Path;
+use std::sync::Arc;
 use tls::Passphrases;
 
 use crate::args::{Args, Command};
@@ -28,6 +30,8 @@ pub(crate) struct Loaded {
     pub collectors: Vec<collectors::Read>,
     /// The texts that the dashboard shows.
     pub sources: pages::Sources,
+    /// The texts of the files.
+    pub inputs: Vec<Input>,
     /// Warnings were printed.
     pub has_warnings: bool,
 }
@@ -110,9 +114,43 @@ fn environment_of(inputs: &[Input], info: &BuildInfo) -> Environment {
 fn load_inputs(
     args: &Args,
     inputs: Vec<Input>,
-    mut diagnostics: Diagnostics,
+    diagnostics: Diagnostics,
 ) -> Result<Loaded, Refused> {
     let rendering = rendering(args);
+    let built = build_texts(args, inputs, diagnostics, None);
+    say_error(&built.diagnostics.render(&rendering));
+    match built.loaded {
+        Ok(loaded) => {
+            if let Some(classes) = &args.keywords {
+                let listing = crate::cli::listing();
+                say(&config::dump::keywords(classes, &listing));
+            }
+            Ok(loaded)
+        }
+        Err(old) => {
+            hint_at_migration(args, &old);
+            // Without an alert, the reason is warnings, which `-dW` or `zero-warning` refuses.
+            say_error(&built.diagnostics.render_closing(&rendering, true));
+            Err(Refused)
+        }
+    }
+}
+
+/// The result of reading texts as a configuration.
+struct Built {
+    /// The texts where they were refused because of an alert.
+    loaded: Result<Loaded, Vec<Input>>,
+    diagnostics: Diagnostics,
+}
+
+/// Reads texts as a configuration, and the files that it names. `previous`: the configuration that
+/// it follows in a running process.
+fn build_texts(
+    args: &Args,
+    inputs: Vec<Input>,
+    mut diagnostics: Diagnostics,
+    previous: Option<Arc<Previous>>,
+) -> Built {
     let info = build::info();
     let mut environment = Environment::of_process();
     let files: Vec<&str> = inputs.iter().map(|input| input.name.as_str()).collect();
@@ -132,6 +170,7 @@ fn load_inputs(
             lacks_master: args.master.is_none() && args.command != Command::Check,
             allows_forks: args.allows_forks,
             has_local_peer: args.local_peer.is_some(),
+            previous,
             ..config::build::Settings::default()
         },
         zero_warning: args.warnings_are_errors,
@@ -148,34 +187,57 @@ fn load_inputs(
     let collectors = config.as_ref().map_or_else(Vec::new, |config| {
         collectors::read(config, &environment, &mut diagnostics)
     });
-    say_error(&diagnostics.render(&rendering));
-    let old = (diagnostics.alerts() > 0).then(|| inputs.clone());
-    let sources = pages::Sources::of(config.as_ref(), inputs, &diagnostics);
     let zero_warning = config
         .as_ref()
         .is_some_and(|config| config.global.zero_warning);
     let refused = diagnostics.refuses(args.warnings_are_errors || zero_warning);
-    if let Some(old) = old.filter(|_| refused) {
-        hint_at_migration(args, &old);
+    let loaded = match config {
+        Some(config) if !refused => Ok(Loaded {
+            sources: pages::Sources::of(Some(&config), inputs.clone(), &diagnostics),
+            config,
+            tls,
+            collectors,
+            inputs,
+            has_warnings: diagnostics.warnings() > 0,
+        }),
+        _ if diagnostics.alerts() > 0 => Err(inputs),
+        _ => Err(Vec::new()),
+    };
+    Built {
+        loaded,
+        diagnostics,
     }
-    match config {
-        Some(config) if !refused => {
-            if let Some(classes) = &args.keywords {
-                say(&config::dump::keywords(classes, &crate::cli::listing()));
-            }
-            Ok(Loaded {
-                config,
-                tls,
-                collectors,
-                sources,
-                has_warnings: diagnostics.warnings() > 0,
-            })
-        }
-        _ => {
-            // Without an alert, the reason is warnings, which `-dW` or `zero-warning` refuses.
-            say_error(&diagnostics.render_closing(&rendering, true));
-            Err(Refused)
-        }
+}
+
+/// Reads the files again for a reload in place. `inputs`: their texts. Returns the content, and the
+/// messages about it.
+///
+/// # Errors
+/// The messages about files that were refused.
+pub(crate) fn load_again(
+    args: &Args,
+    inputs: Vec<Input>,
+    previous: Arc<Previous>,
+) -> Result<(Loaded, String), String> {
+    let built = build_texts(args, inputs, Diagnostics::new(), Some(previous));
+    let told = built.diagnostics.render(&rendering(args));
+    match built.loaded {
+        Ok(loaded) => Ok((loaded, told)),
+        Err(_) => Err(told),
+    }
+}
+
+/// The texts of the files as they are now.
+///
+/// # Errors
+/// The messages about files that cannot be read.
+pub(crate) fn inputs_again(args: &Args) -> Result<Vec<Input>, String> {
+    let mut diagnostics = Diagnostics::new();
+    let inputs = config::source::load(&args.files, &mut diagnostics);
+    match diagnostics.alerts() {
+        0 if inputs.is_empty() => Err("There is no configuration file.".to_owned()),
+        0 => Ok(inputs),
+        _ => Err(diagnostics.render(&rendering(args))),
     }
 }
 

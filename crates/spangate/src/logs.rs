@@ -30,6 +30,7 @@ pub(crate) struct Logs {
     reaches: Vec<Arc<Reach>>,
     dropped: Arc<Dropped>,
     rings: Rings,
+    wake: fn(),
 }
 
 impl Logs {
@@ -52,6 +53,7 @@ impl Logs {
                 .collect(),
             dropped: Arc::default(),
             rings: Rings::start(runtime_config, files, wake)?,
+            wake,
         })
     }
 
@@ -70,6 +72,25 @@ impl Logs {
     /// # Errors
     /// A socket cannot be opened, or a writer thread cannot be started.
     pub fn open(&mut self) -> std::io::Result<Vec<LogSink>> {
+        self.open_from(0)
+    }
+
+    /// Goes on with another configuration, which has the same targets and maybe further ones.
+    /// Returns the number of those that are known.
+    pub fn renew(&mut self, runtime_config: &Arc<RuntimeConfig>) -> usize {
+        let known = self.reaches.len();
+        let new = runtime_config.logs.get(known..).unwrap_or_default();
+        let wake = self.wake;
+        self.reaches.extend(new.iter().map(|to| reach(to, wake)));
+        self.runtime_config = Arc::clone(runtime_config);
+        known
+    }
+
+    /// The sinks of the targets from a number on.
+    ///
+    /// # Errors
+    /// See [`Logs::open`].
+    pub fn open_from(&mut self, first: usize) -> std::io::Result<Vec<LogSink>> {
         let (writers, dropped) = (&mut self.writers, &self.dropped);
         let rings = self.rings.buffers();
         let mut written = |to: WriteTo, reach: &Arc<Reach>| {
@@ -101,7 +122,7 @@ impl Logs {
             LogTo::Backend(_) => Err(std::io::ErrorKind::Unsupported.into()),
         };
         let targets = self.runtime_config.logs.iter().zip(&self.reaches);
-        targets.map(open).collect()
+        targets.skip(first).map(open).collect()
     }
 
     /// Reports targets that became unreachable, and those that are reachable again.

@@ -40,6 +40,7 @@ pub(crate) struct Names {
     runner: Runner,
     messages: Sender<Message>,
     thread: JoinHandle<()>,
+    questions: Questions,
 }
 
 /// What the names of a process need.
@@ -64,7 +65,7 @@ impl Names {
     ///
     /// # Errors
     /// A thread cannot be created.
-    pub fn start(parts: Parts) -> io::Result<Names> {
+    pub fn start(parts: Parts, pending: Vec<Pending>) -> io::Result<Names> {
         let config = &parts.runtime_config.config;
         let families = families(config);
         let sections = config.resolvers.iter();
@@ -79,12 +80,30 @@ impl Names {
                 let _ = events.send(Message::Event(event));
             }),
         })?;
-        parts.shared.set_name_resolver(Arc::new(Asker {
+        let asker = Arc::new(Asker {
             handle: runner.handle(),
             shared: Arc::clone(&parts.shared),
             workers: parts.workers.clone(),
             questions: Arc::default(),
-        }));
+        });
+        let questions = Arc::clone(&asker.questions);
+        for question in pending {
+            let section = config
+                .resolvers
+                .iter()
+                .position(|section| section.name == question.section);
+            let Pending {
+                ticket,
+                name,
+                prefer,
+                ..
+            } = question;
+            match section {
+                Some(section) => asker.ask(section, &name, prefer, ticket),
+                None => asker.answer_nothing(ticket),
+            }
+        }
+        parts.shared.set_name_resolver(asker);
         let mut groups = Groups::new(parts, runner.handle());
         let thread = std::thread::Builder::new()
             .name("names".to_owned())
@@ -94,12 +113,30 @@ impl Names {
             runner,
             messages,
             thread,
+            questions,
         })
     }
 
     /// Sends messages to the thread.
     pub fn messages(&self) -> Sender<Message> {
         self.messages.clone()
+    }
+
+    /// Ends both threads, and returns the questions without an answer, for [`Names::start`].
+    pub fn hand_over(self, config: &Config) -> Vec<Pending> {
+        let underway = std::mem::take(&mut *lock(&self.questions));
+        let pending = underway.into_iter().filter_map(|(ticket, question)| {
+            self.runner.handle().cancel(question.id);
+            Some(Pending {
+                ticket,
+                section: config.resolvers.get(question.section)?.name.clone(),
+                name: question.name,
+                prefer: question.prefer,
+            })
+        });
+        let pending = pending.collect();
+        self.stop();
+        pending
     }
 
     /// Ends both threads.
@@ -137,11 +174,47 @@ struct Asker {
     shared: Arc<Shared>,
     workers: Inboxes,
     /// The questions under way.
-    questions: Arc<Mutex<HashMap<NameTicket, QuestionId>>>,
+    questions: Questions,
+}
+
+type Questions = Arc<Mutex<HashMap<NameTicket, Underway>>>;
+
+/// A question under way.
+#[derive(Clone, Debug)]
+struct Underway {
+    id: QuestionId,
+    section: usize,
+    name: String,
+    prefer: model::Family,
+}
+
+/// A question for which a stream waits while other threads take the resolution of names over.
+pub(crate) struct Pending {
+    ticket: NameTicket,
+    /// The name of its section.
+    section: String,
+    name: String,
+    prefer: model::Family,
+}
+
+impl Asker {
+    /// A question whose section is gone has no answer.
+    fn answer_nothing(&self, ticket: NameTicket) {
+        let worker = self.shared.answer_name(ticket, None);
+        self.workers.wake(&[worker]);
+    }
+}
+
+/// Answers questions where no names are resolved any longer.
+pub(crate) fn give_up(pending: Vec<Pending>, shared: &Shared, workers: &Inboxes) {
+    for question in pending {
+        let worker = shared.answer_name(question.ticket, None);
+        workers.wake(&[worker]);
+    }
 }
 
 impl NameResolver for Asker {
-    fn ask(&self, section: usize, name: &str, prefer: model::Family, ticket: NameTicket) {
+    fn ask(&self, section: usize, text: &str, prefer: model::Family, ticket: NameTicket) {
         let shared = Arc::clone(&self.shared);
         let workers = self.workers.clone();
         let questions = Arc::clone(&self.questions);
@@ -153,13 +226,21 @@ impl NameResolver for Asker {
             let worker = shared.answer_name(ticket, ip);
             workers.wake(&[worker]);
         };
-        match Name::parse(name) {
+        match Name::parse(text) {
             Ok(name) => {
                 let question = self.handle.ask(section, name, family(prefer), answer);
                 let mut questions = lock(&self.questions);
                 // Either the answer is seen here, or it finds the question in the table.
                 if !is_answered.load(Ordering::SeqCst) {
-                    questions.insert(ticket, question);
+                    questions.insert(
+                        ticket,
+                        Underway {
+                            id: question,
+                            section,
+                            name: text.to_owned(),
+                            prefer,
+                        },
+                    );
                 }
             }
             Err(_) => answer(None),
@@ -168,7 +249,7 @@ impl NameResolver for Asker {
 
     fn cancel(&self, ticket: NameTicket) {
         if let Some(question) = lock(&self.questions).remove(&ticket) {
-            self.handle.cancel(question);
+            self.handle.cancel(question.id);
         }
     }
 

@@ -8,11 +8,13 @@ use config::diagnostic::{Diagnostics, Severity};
 use config::model::{Bind, Config, DashboardSection};
 use config::reader::Input;
 use dashboard::{
-    Action, Change, Dashboard, Explain, Notice, Question, Refused, Sampling, Setup, Socket, Text,
+    Action, Change, CurrentFiles, Dashboard, Explain, Files, Notice, Question, Refused, Sampling,
+    Setup, Socket, Text,
 };
 use net::listen::ListenOptions;
+use proxy::Current;
 
-use crate::cli::{self, Subjects};
+use crate::cli::{self, CurrentSubjects, Subjects};
 use crate::serve::shown;
 use crate::sockets::Sockets;
 use crate::{explain, notice, sys};
@@ -22,10 +24,7 @@ const BACKLOG: i32 = 16;
 
 /// The configuration files that the dashboard shows. Empty without a dashboard.
 #[derive(Debug, Default)]
-pub(crate) struct Sources {
-    texts: Vec<Text>,
-    notices: Vec<Notice>,
-}
+pub(crate) struct Sources(Files);
 
 impl Sources {
     /// The files of a configuration, and the diagnostics about them.
@@ -50,10 +49,10 @@ impl Sources {
                 message: one.message.clone(),
             })
         });
-        Sources {
+        Sources(Files {
             texts: texts.collect(),
             notices: notices.collect(),
-        }
+        })
     }
 }
 
@@ -66,7 +65,17 @@ pub(crate) struct Pages {
 }
 
 /// A running dashboard.
-pub(crate) type Served = Dashboard;
+pub(crate) struct Served {
+    files: Arc<CurrentFiles>,
+    _dashboard: Dashboard,
+}
+
+impl Served {
+    /// Shows the files of another configuration.
+    pub fn show(&self, sources: Sources) {
+        self.files.set(sources.0);
+    }
+}
 
 impl Pages {
     /// # Errors
@@ -119,24 +128,25 @@ impl Pages {
     /// A thread cannot be started.
     pub fn start(
         self,
-        subjects: &Arc<Subjects>,
+        subjects: &Arc<CurrentSubjects>,
+        current: &Arc<Current>,
         sources: Sources,
     ) -> Result<Option<Served>, String> {
         let Some(section) = self.section else {
             return Ok(None);
         };
-        let explain = explainer(&sources.texts);
+        let files = Arc::new(CurrentFiles::default());
+        files.set(sources.0);
+        let now = subjects.get();
         let setup = Setup {
-            explain,
-            traces: collector::dashboard::store(&subjects.collectors),
-            sampling: sampling(subjects),
-            runtime_config: Arc::clone(&subjects.runtime_config),
-            shared: Arc::clone(&subjects.shared),
+            explain: explainer(Arc::clone(&files)),
+            traces: collector::dashboard::store(&now.collectors),
+            sampling: sampling(&now),
+            current: Arc::clone(current),
             sockets: self.sockets,
             users: section.users,
             version: env!("CARGO_PKG_VERSION"),
-            texts: sources.texts,
-            notices: sources.notices,
+            files: Arc::clone(&files),
             change: section.admin.then(|| change(subjects)),
             seed: [sys::random_seed(), sys::random_seed()],
             memory_used_bytes: collector::run::process::memory::resident_bytes,
@@ -144,12 +154,15 @@ impl Pages {
         let started = Dashboard::start(setup)
             .map_err(|error| format!("Cannot start the dashboard : {error}."))?;
         notice(&format!("Dashboard on {}.", self.addresses.join(", ")));
-        Ok(Some(started))
+        Ok(Some(Served {
+            files,
+            _dashboard: started,
+        }))
     }
 }
 
 /// Changes servers with commands of the runtime interface.
-fn change(subjects: &Arc<Subjects>) -> Box<Change> {
+fn change(subjects: &Arc<CurrentSubjects>) -> Box<Change> {
     let subjects = Arc::clone(subjects);
     Box::new(move |backend, server, action| {
         let name = format!("{backend}/{server}");
@@ -161,19 +174,19 @@ fn change(subjects: &Arc<Subjects>) -> Box<Change> {
             Action::Health(true) => &["enable", "health", &name],
             Action::Health(false) => &["disable", "health", &name],
         };
-        cli::carry_out(&subjects, words)
+        cli::carry_out(&subjects.get(), words)
     })
 }
 
 /// Explains requests with the running texts, in a separate configuration, so that no rule changes
 /// the state of the running one.
-fn explainer(texts: &[Text]) -> Box<Explain> {
-    let input = |text: &Text| Input {
-        name: text.name.clone(),
-        text: text.bytes.clone(),
-    };
-    let inputs: Vec<Input> = texts.iter().map(input).collect();
+fn explainer(files: Arc<CurrentFiles>) -> Box<Explain> {
     Box::new(move |question: &Question| {
+        let input = |text: &Text| Input {
+            name: text.name.clone(),
+            text: text.bytes.clone(),
+        };
+        let inputs: Vec<Input> = files.get().texts.iter().map(input).collect();
         let asked = explain::Asked {
             method: question.method.clone(),
             url: question.url.clone(),

@@ -1,14 +1,20 @@
 //! The life cycle of the process: limits, listeners, privileges, workers, signals, end.
 
+mod reload;
+
+pub(crate) use reload::{Kind as ReloadKind, Reloads};
+
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::model::Config;
-use proxy::{Order, RuntimeConfig};
+use config::reader::Input;
+use proxy::{Current, Generation, Order, RuntimeConfig};
 
 use crate::args::Args;
+use crate::cli::CurrentSubjects;
 use crate::collectors::Collectors;
 use crate::event_reporter::EventReporter;
 use crate::exports::Exports;
@@ -17,7 +23,7 @@ use crate::handover::{Channel, Exposed, Taken};
 use crate::load::Loaded;
 use crate::log_forward::{self, LogForwards};
 use crate::master::tell as tell_master;
-use crate::names::{self, Names};
+use crate::names::{self, Names, Pending};
 use crate::pages::{Pages, Served};
 use crate::peers::Peers;
 use crate::rings::Rings;
@@ -80,6 +86,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         mut tls,
         collectors,
         sources,
+        inputs,
         has_warnings: _,
     } = loaded;
     let config = &mut config;
@@ -111,7 +118,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let server_conns_max = limits::set_maxconn(config, &mut descriptors, reserved)?;
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
     let pages = Pages::open(config, &mut sockets)?;
-    let exposed = Arc::new(sockets.into_exposed());
+    let exposed = Arc::new(Exposed::new(sockets.into_exposed()));
 
     let has_master = master.is_some();
     let listens = listening.listens()
@@ -177,8 +184,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(file) = &stats_file {
         file.apply(&runtime_config, &shared);
     }
+    let current = Arc::new(Current::new(Generation {
+        runtime_config: Arc::clone(&runtime_config),
+        shared: Arc::clone(&shared),
+    }));
     if let Some(exports) = &exports {
-        exports.watch(&runtime_config, &shared);
+        exports.watch(&current);
     }
     // They take note of what workers change.
     let peers = Peers::start(
@@ -204,11 +215,12 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         names: OnceLock::new(),
     });
     workers.shared().set_event_sink(Arc::clone(&crier) as _);
-    let names = start_names(&workers, &crier)
+    let names = start_names(&workers, &crier, Vec::new())
         .map_err(|error| format!("Cannot start the resolvers : {error}."))?;
     let forwards = start_forwards(forwards, &mut workers, &runtime_config)?;
     let checks = start_checks(&workers, &crier, &ocsp).map_err(failed)?;
-    let subjects = Arc::new(cli::Subjects {
+    let reloads = Arc::new(Reloads::default());
+    let subjects = Arc::new(CurrentSubjects::from(Arc::new(cli::Subjects {
         runtime_config: Arc::clone(&runtime_config),
         exports: exports.clone(),
         collectors: collectors.views(),
@@ -220,12 +232,13 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         ocsp,
         crier: Arc::clone(&crier),
         anon_key: runtime_config.config.global.anon_key.into(),
-        dynamic_cookies: cli::DynamicCookies::default(),
+        dynamic_cookies: Arc::default(),
         rings: workers.rings(),
-    });
-    let pages = pages.start(&subjects, sources)?;
+        reloads: Arc::clone(&reloads),
+    })));
+    let pages = pages.start(&subjects, &current, sources)?;
     let doors = control
-        .start(subjects)
+        .start(Arc::clone(&subjects))
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
     if let Some(old) = &args.old {
         let signal = if old.gracefully {
@@ -270,6 +283,11 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         checks: Some(checks),
         collectors,
         runtime_config,
+        current,
+        subjects,
+        reloads,
+        inputs,
+        names,
         exposed,
         frontends,
         reporter,
@@ -278,13 +296,14 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         peers,
         forwards,
     };
-    serving.wait(&signals);
+    serving.wait(&signals, args);
     serving.end_checks();
     let Serving {
         workers,
         collectors,
         peers,
         forwards,
+        names,
         ..
     } = serving;
     if let Some(forwards) = forwards {
@@ -396,6 +415,14 @@ struct Serving {
     checks: Option<health::Checks>,
     collectors: Collectors,
     runtime_config: Arc<RuntimeConfig>,
+    /// The same, for threads that outlive a reload in place.
+    current: Arc<Current>,
+    subjects: Arc<CurrentSubjects>,
+    reloads: Arc<Reloads>,
+    /// The texts of the files.
+    inputs: Vec<Input>,
+    /// The threads that resolve names, where there are some.
+    names: Option<Names>,
     exposed: Arc<Exposed>,
     frontends: Arc<Frontends>,
     reporter: Arc<EventReporter>,
@@ -411,11 +438,17 @@ struct Serving {
 
 impl Serving {
     /// Handles signals until the workers have ended or must end.
-    fn wait(&mut self, signals: &Signals) {
-        let grace = self.runtime_config.config.global.grace.unwrap_or_default();
+    fn wait(&mut self, signals: &Signals, args: &Args) {
         let mut stop = Stop::NotAsked;
         loop {
             self.workers.tell_of_logs();
+            for asked in self.reloads.take() {
+                let done = match stop {
+                    Stop::NotAsked => self.reload(args, asked.kind),
+                    Stop::At(_) | Stop::Told => Err("The process is stopping.".to_owned()),
+                };
+                asked.answer(done);
+            }
             let signal = match stop {
                 Stop::At(ns) => {
                     let left_ns = ns.saturating_sub(net::sys::monotonic_ns());
@@ -430,6 +463,7 @@ impl Serving {
             match signal {
                 Some(libc::SIGINT | libc::SIGTERM) => return self.workers.tell(&Order::Stop),
                 Some(libc::SIGUSR1) if matches!(stop, Stop::NotAsked) => {
+                    let grace = self.runtime_config.config.global.grace.unwrap_or_default();
                     self.stop_listening(grace);
                     stop = Stop::At(net::sys::monotonic_ns() + grace.as_nanos() as u64);
                 }
@@ -507,15 +541,23 @@ impl Serving {
 }
 
 /// Starts to resolve names, where the configuration has some.
-fn start_names(workers: &Workers, crier: &EventReporter) -> std::io::Result<Option<Names>> {
+fn start_names(
+    workers: &Workers,
+    crier: &EventReporter,
+    pending: Vec<Pending>,
+) -> std::io::Result<Option<Names>> {
     if !names::are_needed(&crier.runtime_config.config) {
+        names::give_up(pending, &workers.shared(), workers.inboxes());
         return Ok(None);
     }
-    let names = Names::start(names::Parts {
-        runtime_config: Arc::clone(&crier.runtime_config),
-        shared: workers.shared(),
-        workers: workers.inboxes().clone(),
-    })?;
+    let names = Names::start(
+        names::Parts {
+            runtime_config: Arc::clone(&crier.runtime_config),
+            shared: workers.shared(),
+            workers: workers.inboxes().clone(),
+        },
+        pending,
+    )?;
     let _ = crier.names.set(names.messages());
     Ok(Some(names))
 }

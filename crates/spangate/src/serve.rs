@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use config::model::{Bind, BindAddress, Config, Proxy};
 use net::activity::Activity;
-use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, Setup, SocketBuffers};
+use net::epoll::{ACCEPTS_A_TURN_DEFAULT, EpollDriver, Listener, More, Setup, SocketBuffers};
 use net::listen::ListenOptions;
 use net::logs::Dropped;
 use net::{ListenerId, WorkerId};
-use proxy::{Engine, Order, RuntimeConfig, Shared};
+use proxy::{BoundLine, Engine, Generation, Order, Renewal, RuntimeConfig, Shared};
 
 use crate::frontends::{FrontendSocket, Frontends};
 use crate::logs::Logs;
@@ -26,10 +26,13 @@ use crate::sockets::Sockets;
 const BACKLOG_DEFAULT: i32 = 4096;
 /// Most addresses in the message about the listeners.
 const ADDRESSES_TOLD_MAX: usize = 16;
+/// How long a reload in place waits for the workers to end their rounds.
+const MEETING_LIMIT: Duration = Duration::from_secs(5);
 /// The stack of a worker; its buffers are on the heap.
 const STACK_BYTES: usize = 512 << 10;
 
 /// The listening sockets of every worker, opened before privileges are dropped.
+#[derive(Default)]
 pub(crate) struct Listening {
     by_worker: Vec<Vec<Listener>>,
     /// Each address with the name of its proxy.
@@ -47,74 +50,124 @@ pub(crate) struct Unbound {
     pub is_in_use: bool,
 }
 
+impl Unbound {
+    fn add(&mut self, proxy: &Proxy, bind: &Bind, error: &std::io::Error) {
+        self.is_in_use |= error.kind() == std::io::ErrorKind::AddrInUse;
+        let kind = if proxy.is_backend {
+            "proxy"
+        } else {
+            "frontend"
+        };
+        self.messages.push(format!(
+            "Binding [{}] for {kind} {}: {error} for [{}].",
+            bind.origin,
+            proxy.name,
+            shown(&bind.address),
+        ));
+    }
+}
+
+/// The bind lines of a process that starts, by the numbers of their listeners.
+fn first_lines(config: &Config) -> Vec<BoundLine> {
+    let mut lines = Vec::new();
+    for (frontend, proxy) in config.proxies.iter().enumerate() {
+        if proxy.is_frontend && !proxy.disabled {
+            for bind in 0..proxy.binds.len() {
+                lines.push(BoundLine {
+                    listener: ListenerId(lines.len() as u32),
+                    frontend,
+                    bind,
+                });
+            }
+        }
+    }
+    lines
+}
+
 impl Listening {
-    /// Opens every bind line.
+    /// Opens every bind line, and the sockets of sections `peers`.
     ///
     /// # Errors
     /// Some lines cannot be bound.
     pub fn open(config: &Config, workers: usize, sockets: &mut Sockets) -> Result<Self, Unbound> {
-        let mut by_worker: Vec<Vec<Listener>> = (0..workers).map(|_| Vec::new()).collect();
         let mut unbound = Unbound::default();
-        let mut addresses = Vec::new();
-        let mut id = 0;
-        let mut of_frontends = Vec::new();
-        let proxies = config.proxies.iter().enumerate();
-        for (frontend, proxy) in proxies.filter(|(_, proxy)| proxy.is_frontend && !proxy.disabled) {
-            for bind in &proxy.binds {
-                let options = options(proxy, bind);
-                match sockets.open(&bind.address, &options, workers) {
-                    Ok(opened) => {
-                        let fds = opened.own.iter().chain(&opened.shared);
-                        of_frontends.extend(fds.map(|fd| FrontendSocket {
-                            frontend,
-                            fd: Arc::clone(fd),
-                            keeps_listening: !matches!(
-                                bind.address,
-                                BindAddress::Addr(net::Addr::Inet(_))
-                            ),
-                            backlog: options.backlog,
-                        }));
-                        addresses.push(format!("{} ({})", shown(&bind.address), proxy.name));
-                        for (worker, listeners) in by_worker.iter_mut().enumerate() {
-                            let of = |fd: &Arc<OwnedFd>, shared| Listener {
-                                fd: Arc::clone(fd),
-                                id: ListenerId(id),
-                                local: opened.local.clone(),
-                                shared,
-                            };
-                            listeners.extend(opened.own.get(worker).map(|fd| of(fd, false)));
-                            let shared = opened.shared.iter();
-                            listeners.extend(shared.map(|fd| of(fd, workers > 1)));
-                        }
-                    }
-                    Err(error) => {
-                        unbound.is_in_use |= error.kind() == std::io::ErrorKind::AddrInUse;
-                        unbound.messages.push(format!(
-                            "Binding [{}] for {} {}: {error} for [{}].",
-                            bind.origin,
-                            if proxy.is_backend {
-                                "proxy"
-                            } else {
-                                "frontend"
-                            },
-                            proxy.name,
-                            shown(&bind.address),
-                        ));
-                    }
+        let mut listening = Listening {
+            by_worker: (0..workers).map(|_| Vec::new()).collect(),
+            ..Listening::default()
+        };
+        listening.open_lines(config, &first_lines(config), sockets, &mut unbound);
+        listening.peers = PeerSockets::open(config, sockets, &mut unbound);
+        if unbound.messages.is_empty() {
+            Ok(listening)
+        } else {
+            Err(unbound)
+        }
+    }
+
+    /// Opens further bind lines of a process that serves.
+    ///
+    /// # Errors
+    /// Some lines cannot be bound.
+    pub fn open_more(
+        config: &Config,
+        lines: &[BoundLine],
+        workers: usize,
+        sockets: &mut Sockets,
+    ) -> Result<Self, Unbound> {
+        let mut unbound = Unbound::default();
+        let mut listening = Listening {
+            by_worker: (0..workers).map(|_| Vec::new()).collect(),
+            ..Listening::default()
+        };
+        listening.open_lines(config, lines, sockets, &mut unbound);
+        if unbound.messages.is_empty() {
+            Ok(listening)
+        } else {
+            Err(unbound)
+        }
+    }
+
+    fn open_lines(
+        &mut self,
+        config: &Config,
+        lines: &[BoundLine],
+        sockets: &mut Sockets,
+        unbound: &mut Unbound,
+    ) {
+        let workers = self.by_worker.len();
+        for line in lines {
+            let proxy = &config.proxies[line.frontend];
+            let bind = &proxy.binds[line.bind];
+            let options = options(proxy, bind);
+            let opened = match sockets.open(&bind.address, &options, workers) {
+                Ok(opened) => opened,
+                Err(error) => {
+                    unbound.add(proxy, bind, &error);
+                    continue;
                 }
-                id += 1;
+            };
+            let fds = opened.own.iter().chain(&opened.shared);
+            self.sockets.extend(fds.map(|fd| FrontendSocket {
+                frontend: line.frontend,
+                bind: line.bind,
+                fd: Arc::clone(fd),
+                keeps_listening: !matches!(bind.address, BindAddress::Addr(net::Addr::Inet(_))),
+                backlog: options.backlog,
+            }));
+            let address = shown(&bind.address);
+            self.addresses.push(format!("{address} ({})", proxy.name));
+            for (worker, listeners) in self.by_worker.iter_mut().enumerate() {
+                let of = |fd: &Arc<OwnedFd>, shared| Listener {
+                    fd: Arc::clone(fd),
+                    id: line.listener,
+                    local: opened.local.clone(),
+                    shared,
+                };
+                listeners.extend(opened.own.get(worker).map(|fd| of(fd, false)));
+                let shared = opened.shared.iter();
+                listeners.extend(shared.map(|fd| of(fd, workers > 1)));
             }
         }
-        let peers = PeerSockets::open(config, sockets, &mut unbound);
-        if unbound.messages.is_empty() {
-            return Ok(Listening {
-                peers,
-                by_worker,
-                addresses,
-                sockets: of_frontends,
-            });
-        }
-        Err(unbound)
     }
 
     /// Whether there is a listener, of a frontend or of a section `peers`.
@@ -141,7 +194,12 @@ impl Listening {
 
     /// The sockets by frontend.
     pub fn frontends(&self) -> Frontends {
-        Frontends::new(self.sockets.clone())
+        Frontends::new(self.sockets())
+    }
+
+    /// The sockets of bind lines.
+    pub fn sockets(&self) -> Vec<FrontendSocket> {
+        self.sockets.clone()
     }
 
     /// Reports the listening addresses in one line.
@@ -257,6 +315,8 @@ impl Inboxes {
 pub(crate) struct Workers {
     threads: Vec<JoinHandle<()>>,
     inboxes: Inboxes,
+    /// By worker: takes further listeners and log targets.
+    more: Vec<Sender<More>>,
     alive: Arc<AtomicUsize>,
     shared: Arc<Shared>,
     logs: Logs,
@@ -285,6 +345,7 @@ impl Workers {
         let mut workers = Workers {
             threads: Vec::new(),
             inboxes: Inboxes::default(),
+            more: Vec::new(),
             alive: Arc::new(AtomicUsize::new(count)),
             shared,
             logs: Logs::new(runtime_config, ring_files, ended).map_err(plain("start the rings"))?,
@@ -293,7 +354,10 @@ impl Workers {
         workers.shared.set_activities(activities.clone());
         let of_workers = listening.by_worker.into_iter().zip(activities);
         for (worker, (listeners, activity)) in of_workers.enumerate() {
+            let (more_sender, more) = mpsc::channel();
+            workers.more.push(more_sender);
             let setup = Setup {
+                more,
                 activity,
                 listeners,
                 logs: workers.logs.open().map_err(plain("open a log target"))?,
@@ -342,6 +406,48 @@ impl Workers {
     /// Sends an order to every worker.
     pub fn tell(&self, order: &Order) {
         self.inboxes.tell(order);
+    }
+
+    /// Lets all workers go on with another configuration, whose log targets may be more. None if a
+    /// worker does not come to the meeting in time: then all go on as before.
+    ///
+    /// # Errors
+    /// A log target cannot be opened.
+    pub fn renew(
+        &mut self,
+        runtime_config: &Arc<RuntimeConfig>,
+        before: &RuntimeConfig,
+    ) -> std::io::Result<Option<Generation>> {
+        let known = self.logs.renew(runtime_config);
+        for more in &self.more {
+            let logs = self.logs.open_from(known)?;
+            // A worker that has ended serves nothing.
+            let _ = more.send(More {
+                logs,
+                ..More::default()
+            });
+        }
+        let renewal = Renewal::default();
+        self.tell(&Order::Renew(renewal.clone()));
+        let renewed = renewal.meet(self.more.len(), MEETING_LIMIT, || Generation {
+            runtime_config: Arc::clone(runtime_config),
+            shared: Arc::new(runtime_config.share_after(before, &self.shared)),
+        });
+        if let Some(renewed) = &renewed {
+            self.shared = Arc::clone(&renewed.shared);
+        }
+        Ok(renewed)
+    }
+
+    /// Serves further listeners.
+    pub fn listen(&self, listening: Listening) {
+        for (more, listeners) in self.more.iter().zip(listening.by_worker) {
+            let _ = more.send(More {
+                listeners,
+                ..More::default()
+            });
+        }
+        self.inboxes.wake_all();
     }
 
     /// The order channels, for other threads that send orders.

@@ -10,7 +10,7 @@ use config::model::BindAddress;
 use net::Addr;
 use net::listen::{self, ListenAddr, ListenOptions};
 
-use crate::handover::{Exposed, ExposedSocket, Taken};
+use crate::handover::{ExposedSocket, Taken};
 
 /// See the module.
 #[derive(Default)]
@@ -75,8 +75,8 @@ impl Sockets {
 
     /// The sockets that the next process may take. Unused sockets of the previous process are
     /// closed.
-    pub fn into_exposed(self) -> Exposed {
-        Exposed::new(self.exposed)
+    pub fn into_exposed(self) -> Vec<ExposedSocket> {
+        self.exposed
     }
 
     fn inet(&mut self, addr: &Addr, options: &ListenOptions, workers: usize) -> io::Result<Opened> {

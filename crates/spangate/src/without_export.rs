@@ -88,7 +88,9 @@ pub(crate) mod pages {
     use config::model::Config;
     use config::reader::Input;
 
-    use crate::cli::Subjects;
+    use proxy::Current;
+
+    use crate::cli::CurrentSubjects;
     use crate::sockets::Sockets;
 
     #[derive(Debug)]
@@ -110,9 +112,18 @@ pub(crate) mod pages {
             Ok(Pages)
         }
 
-        pub fn start(self, _: &Arc<Subjects>, _: Sources) -> Result<Option<Served>, String> {
+        pub fn start(
+            self,
+            _: &Arc<CurrentSubjects>,
+            _: &Arc<Current>,
+            _: Sources,
+        ) -> Result<Option<Served>, String> {
             Ok(None)
         }
+    }
+
+    impl Served {
+        pub fn show(&self, _: Sources) {}
     }
 }
 
@@ -155,7 +166,7 @@ pub(crate) mod exports {
             }
         }
 
-        pub fn watch(&self, _: &Arc<RuntimeConfig>, _: &Arc<proxy::Shared>) {}
+        pub fn watch(&self, _: &Arc<proxy::Current>) {}
 
         pub fn drop_at_end(&self, _: usize, _: bool) {}
 

@@ -92,7 +92,7 @@ fn refuse_to_track_added(asked: &Asked<'_>, own: usize) -> Result<(), Reply> {
     let (backend, server) = match written.split_once('/') {
         None => (Some(own), *written),
         Some((name, server)) => {
-            let is = |proxy: &Proxy| proxy.is_backend && proxy.name == name;
+            let is = |proxy: &Proxy| proxy.is_backend && !proxy.is_removed && proxy.name == name;
             (proxies.iter().position(is), server)
         }
     };

@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
 
-use super::Subjects;
+use super::CurrentSubjects;
 use super::command::{Client, Level, Severity};
 use super::request::Limits;
 use super::session::{Session, Talk};
@@ -111,10 +111,11 @@ impl Control {
     ///
     /// # Errors
     /// A thread cannot be started.
-    pub fn start(self, subjects: Arc<Subjects>) -> io::Result<CliServer> {
+    pub fn start(self, subjects: Arc<CurrentSubjects>) -> io::Result<CliServer> {
         let (closed, open) = io::pipe()?;
         let closed = Arc::new(closed);
-        let global = &subjects.runtime_config.config.global;
+        let first = subjects.get();
+        let global = &first.runtime_config.config.global;
         let places = Arc::new(Places::new(global.stats_maxconn.unwrap_or(MAXCONN_DEFAULT)));
         let served = Served {
             timeout: global.stats_timeout.unwrap_or(TIMEOUT_DEFAULT),
@@ -214,7 +215,7 @@ fn thread(name: &str) -> io::Result<std::thread::Builder> {
 /// The state that every connection needs.
 #[derive(Clone)]
 struct Served {
-    subjects: Arc<Subjects>,
+    subjects: Arc<CurrentSubjects>,
     timeout: Duration,
     limits: Limits,
 }

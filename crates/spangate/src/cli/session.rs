@@ -12,7 +12,7 @@ use super::command::{
 };
 use super::events::Messages;
 use super::request::{Input, Limits, Request, WORDS_MAX, words};
-use super::{Subjects, help};
+use super::{CurrentSubjects, Subjects, help};
 
 /// Most bytes of one read.
 const READ_BYTES: usize = 4 << 10;
@@ -93,7 +93,7 @@ impl Session {
         &mut self,
         stream: &mut (impl Talk + Client),
         limits: Limits,
-        subjects: &Arc<Subjects>,
+        subjects: &CurrentSubjects,
     ) -> io::Result<()> {
         let mut input = Input::new(limits);
         let mut buffer = [0; READ_BYTES];
@@ -118,7 +118,7 @@ impl Session {
                     return self.send(stream, reply, b"\n");
                 }
             };
-            self.answer_all(stream, &request, subjects)?;
+            self.answer_all(stream, &request, &subjects.get())?;
             if self.prompting == Prompting::Single {
                 return Ok(());
             }

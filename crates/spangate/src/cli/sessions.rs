@@ -137,7 +137,8 @@ fn wanted(asked: &Asked<'_>) -> Result<Wanted, Reply> {
                     .next()
                     .ok_or_else(|| refused("Missing frontend name.\n"))?;
                 let mut proxies = asked.subjects.runtime_config.config.proxies.iter();
-                let place = proxies.position(|proxy| proxy.is_frontend && proxy.name == name);
+                let place = proxies
+                    .position(|proxy| proxy.is_frontend && !proxy.is_removed && proxy.name == name);
                 Part::Frontend(place.ok_or_else(|| refused("No such frontend.\n"))?)
             }
             _ => {

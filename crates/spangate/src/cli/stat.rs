@@ -125,7 +125,8 @@ fn nameservers(asked: &Asked<'_>, words: &[&str]) -> Reply {
 /// proxy.
 pub(super) fn proxy_number(asked: &Asked<'_>, word: &str) -> Option<i64> {
     let proxies = &asked.subjects.runtime_config.config.proxies;
-    let named = proxies.iter().find(|proxy| proxy.name == word);
+    let mut proxies = proxies.iter().filter(|proxy| !proxy.is_removed);
+    let named = proxies.find(|proxy| proxy.name == word);
     let number = named.map_or_else(|| number(word), |proxy| i64::from(proxy.id));
     (number != 0).then_some(number)
 }

@@ -8,10 +8,10 @@ use std::time::Duration;
 use config::model::Config;
 use proxy::Process;
 
-use super::Subjects;
 use super::command::{Client, Level, Severity};
 use super::request::Limits;
 use super::session::{Session, Talk};
+use super::{CurrentSubjects, Subjects};
 use crate::event_reporter::EventReporter;
 use crate::serve::Inboxes;
 
@@ -44,6 +44,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         anon_key: Default::default(),
         dynamic_cookies: Default::default(),
         rings: Vec::new(),
+        reloads: Arc::default(),
     })
 }
 
@@ -59,7 +60,8 @@ pub(super) fn ask(subjects: &Arc<Subjects>, level: Level, sent: &str) -> String 
         line_bytes: 1024,
         payload_bytes: 1024,
     };
-    let talked = session.talk(&mut stream, limits, subjects);
+    let current = CurrentSubjects::from(Arc::clone(subjects));
+    let talked = session.talk(&mut stream, limits, &current);
     talked.expect("the script does not fail");
     String::from_utf8(stream.got).expect("text")
 }

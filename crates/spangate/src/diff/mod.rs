@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use config::diff::{Comparison, compare};
+use config::reader::Input;
 use config::tree::Tree;
 
 use crate::args::Args;
@@ -47,6 +48,22 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     } else {
         ExitCode::from(EXIT_DIFFERENT)
     }
+}
+
+/// The effects of a change of texts that were accepted.
+pub(crate) fn of_texts(old: &[Input], new: &[Input]) -> Comparison {
+    compare(&load::tree(old), &load::tree(new))
+}
+
+/// The effects as text, for files of these names.
+pub(crate) fn effects_text(comparison: &Comparison, old: &[Input], new: &[Input]) -> String {
+    let names = |inputs: &[Input]| inputs.iter().map(|input| input.name.clone()).collect();
+    let options = Options {
+        old: names(old),
+        new: names(new),
+        ..Options::default()
+    };
+    text::text(comparison, &options)
 }
 
 fn shown(comparison: &Comparison, options: &Options) -> String {

@@ -87,7 +87,8 @@ fn filter<'a>(asked: &Asked<'a>) -> Result<Filter<'a>, Reply> {
                     return Err(refused("'-f' requires a frontend name!\n"));
                 };
                 let proxies = &asked.subjects.runtime_config.config.proxies;
-                let mut frontends = proxies.iter().filter(|proxy| proxy.is_frontend);
+                let frontends = proxies.iter().filter(|proxy| proxy.is_frontend);
+                let mut frontends = frontends.filter(|proxy| !proxy.is_removed);
                 if !frontends.any(|proxy| proxy.name.as_bytes() == name.as_bytes()) {
                     return Err(refused("Couldn't find the specified frontend!\n"));
                 }

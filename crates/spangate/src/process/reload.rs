@@ -1,0 +1,237 @@
+//! A reload in place: the process reads its files again and goes on with what they say now. Its
+//! connections, health, counters and tables stay.
+//!
+//! The runtime interface asks (`reload`), the main loop does it. Everything that can fail comes
+//! first: files that are refused, a change that needs a new process, an address that cannot be
+//! bound. Only then do the workers meet and go on with the new configuration together.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use proxy::{BoundLine, Generation, RuntimeConfig};
+
+use super::{SIGNAL_ENDED, Serving, apply_arguments, start_checks, start_names};
+use crate::args::Args;
+use crate::cli::Subjects;
+use crate::diff;
+use crate::event_reporter::EventReporter;
+use crate::handover::Taken;
+use crate::load;
+use crate::names::Pending;
+use crate::serve::Listening;
+use crate::sockets::Sockets;
+use crate::sys;
+
+/// How long a command waits for its reload.
+const ANSWER_TIME: Duration = Duration::from_secs(60);
+
+/// The result of a reload: a message for the user.
+pub(crate) type Done = Result<String, String>;
+
+/// Requests for a reload in place.
+#[derive(Debug, Default)]
+pub(crate) struct Reloads(Mutex<Vec<Request>>);
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct Request {
+    pub kind: Kind,
+    done: Sender<Done>,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A reload.
+    Apply,
+    /// Only what it would do.
+    Check,
+}
+
+impl Reloads {
+    /// Asks the main loop for a reload and waits until it is done.
+    ///
+    /// # Errors
+    /// Why nothing has changed.
+    pub fn ask(&self, kind: Kind) -> Done {
+        let (sender, done): (_, Receiver<Done>) = channel();
+        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        requests.push(Request { kind, done: sender });
+        drop(requests);
+        sys::signal_self(SIGNAL_ENDED);
+        let done = done.recv_timeout(ANSWER_TIME);
+        done.unwrap_or_else(|_| Err("The process does not answer.\n".to_owned()))
+    }
+
+    /// Takes the requests.
+    pub fn take(&self) -> Vec<Request> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Request {
+    /// Answers. Who asked may be gone.
+    pub fn answer(self, done: Done) {
+        let _ = self.done.send(done);
+    }
+}
+
+impl Serving {
+    /// Goes on with the files as they are now.
+    ///
+    /// # Errors
+    /// Why nothing has changed.
+    pub(super) fn reload(&mut self, args: &Args, kind: Kind) -> Done {
+        let before = Arc::clone(&self.runtime_config);
+        if let Some(root) = &before.config.global.chroot {
+            return Err(format!(
+                "The process cannot read its files again: it is in the chroot {}.\n",
+                root.display()
+            ));
+        }
+        let inputs = load::inputs_again(args)?;
+        let comparison = diff::of_texts(&self.inputs, &inputs);
+        let effects = diff::effects_text(&comparison, &self.inputs, &inputs);
+        let restarts = comparison.restarts().count();
+        let previous = Arc::new(before.previous(&self.workers.shared()));
+        let (mut loaded, told) = load::load_again(args, inputs, previous)?;
+        if restarts > 0 {
+            return Err(format!("{told}{effects}\nNothing has changed.\n"));
+        }
+        apply_arguments(args, &mut loaded.config);
+        let global = &mut loaded.config.global;
+        global.maxconn = global.maxconn.or(before.config.global.maxconn);
+        let now = net::sys::now();
+        let runtime_config = proxy::prepare_after(&before, loaded.config, loaded.tls, now);
+        if !runtime_config.numbers_alike(&before) {
+            return Err(format!(
+                "{told}The order of filters or rings differs: this needs a new process.\n"
+            ));
+        }
+        if kind == Kind::Check {
+            return Ok(format!("{told}{effects}"));
+        }
+        let runtime_config = Arc::new(runtime_config);
+        let mut sockets = self.sockets_to_take(&runtime_config);
+        let listening = self.open_lines(&runtime_config, &mut sockets)?;
+
+        // From here on, nothing is refused.
+        self.end_checks();
+        let names = self.names.take();
+        let pending = names.map(|names| names.hand_over(&before.config));
+        let pending = pending.unwrap_or_default();
+        let renewed = self.workers.renew(&runtime_config, &before);
+        match renewed {
+            Ok(Some(next)) => {
+                self.runtime_config = runtime_config;
+                self.follow(&next, sockets, listening);
+                self.inputs = loaded.inputs;
+                if let Some(pages) = &self.pages {
+                    pages.show(loaded.sources);
+                }
+                self.restart_helpers(&next, pending);
+                let number = self.runtime_config.generation;
+                let count = comparison.effects.len();
+                let summary = format!("Configuration {number} is in use : {count} effects.");
+                crate::notice(&summary);
+                let severity = proxy::Level::Notice as u8;
+                let crier = &self.subjects.get().crier;
+                crier.tell_of_process(severity, &summary);
+                Ok(format!("{told}{effects}\n{summary}\n"))
+            }
+            failed => {
+                let current = self.current.get();
+                self.restart_helpers(&current, pending);
+                Err(match failed {
+                    Err(error) => format!("Cannot open a log target : {error}.\n"),
+                    Ok(_) => "A worker did not answer in time.\n".to_owned(),
+                })
+            }
+        }
+    }
+
+    /// The bind lines that have to be opened.
+    fn open_lines(
+        &self,
+        runtime_config: &RuntimeConfig,
+        sockets: &mut Sockets,
+    ) -> Result<Listening, String> {
+        let lines = runtime_config.bound_lines();
+        let lines = lines.filter(|line| !self.frontends.has(line.frontend, line.bind));
+        let lines: Vec<BoundLine> = lines.collect();
+        let workers = self.workers.inboxes().count();
+        let listening = Listening::open_more(&runtime_config.config, &lines, workers, sockets);
+        listening.map_err(|unbound| {
+            let mut text = unbound.messages.join("\n");
+            text.push('\n');
+            text
+        })
+    }
+
+    /// The sockets of lines that close. A line of another frontend with the same address takes them
+    /// over, so that no connection that waits on them is lost.
+    fn sockets_to_take(&self, runtime_config: &RuntimeConfig) -> Sockets {
+        let lines: Vec<BoundLine> = runtime_config.bound_lines().collect();
+        let is_bound = |frontend, bind| {
+            let mut lines = lines.iter();
+            lines.any(|line| line.frontend == frontend && line.bind == bind)
+        };
+        Sockets::new(Taken::from_own(&self.frontends.closing(is_bound)))
+    }
+
+    /// The other parts of the process follow the workers.
+    fn follow(&mut self, next: &Generation, sockets: Sockets, listening: Listening) {
+        let lines: Vec<BoundLine> = next.runtime_config.bound_lines().collect();
+        self.frontends.retain(&self.exposed, |frontend, bind| {
+            let mut lines = lines.iter();
+            lines.any(|line| line.frontend == frontend && line.bind == bind)
+        });
+        self.exposed.add(sockets.into_exposed());
+        self.frontends.add(listening.sockets());
+        listening.tell();
+        self.workers.listen(listening);
+        self.current.set(next.clone());
+    }
+
+    /// Starts the checks and the resolution of names for a configuration, and tells commands.
+    fn restart_helpers(&mut self, current: &Generation, pending: Vec<Pending>) {
+        let subjects = self.subjects.get();
+        let bells = Arc::new(health::Bells::default());
+        let ocsp = Arc::new(health::OcspUpdates::new(&current.runtime_config));
+        let crier = Arc::new(EventReporter {
+            runtime_config: Arc::clone(&current.runtime_config),
+            sinks: Mutex::new(self.workers.open_logs().unwrap_or_default()),
+            dropped: self.workers.dropped_logs(),
+            workers: self.workers.inboxes().clone(),
+            bells,
+            names: OnceLock::new(),
+        });
+        current.shared.set_event_sink(Arc::clone(&crier) as _);
+        match start_names(&self.workers, &crier, pending) {
+            Ok(names) => self.names = names,
+            Err(error) => crate::alert(&format!("Cannot start the resolvers : {error}.")),
+        }
+        match start_checks(&self.workers, &crier, &ocsp) {
+            Ok(checks) => self.checks = Some(checks),
+            Err(error) => crate::alert(&format!("Cannot start the health checks : {error}.")),
+        }
+        self.subjects.set(Arc::new(Subjects {
+            runtime_config: Arc::clone(&current.runtime_config),
+            shared: Arc::clone(&current.shared),
+            ocsp,
+            crier,
+            anon_key: subjects.anon_key.load(Ordering::Relaxed).into(),
+            exports: subjects.exports.clone(),
+            collectors: subjects.collectors.clone(),
+            peers: subjects.peers.clone(),
+            workers: subjects.workers.clone(),
+            exposed: Arc::clone(&subjects.exposed),
+            frontends: Arc::clone(&subjects.frontends),
+            dynamic_cookies: subjects.dynamic_cookies.clone(),
+            rings: subjects.rings.clone(),
+            reloads: Arc::clone(&subjects.reloads),
+        }));
+    }
+}
