@@ -238,6 +238,11 @@ pub trait Driver: Sockets {
     fn accepting(&mut self, listener: ListenerId, on: bool);
     /// Takes the connections that already wait on a listener, then closes it for good.
     fn unlisten(&mut self, listener: ListenerId);
+    /// Closes a listener at once. Connections that wait on it are those of another listener that
+    /// holds its socket, if there is one.
+    fn abandon(&mut self, listener: ListenerId) {
+        self.unlisten(listener);
+    }
     /// Wakes another worker, which has work to do.
     fn wake(&mut self, worker: WorkerId);
     /// Hands a finished log message, terminated as its target needs, to log target `target`. Never

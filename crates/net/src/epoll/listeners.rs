@@ -113,8 +113,22 @@ impl Listeners {
     }
 
     pub fn close(&mut self, listener: ListenerId) {
-        for state in self.states.iter_mut().filter(|state| state.id == listener) {
+        let open = self.states.iter_mut().filter(|state| state.fd.is_some());
+        for state in open.filter(|state| state.id == listener) {
             self.closing += usize::from(!std::mem::replace(&mut state.closing, true));
+        }
+    }
+
+    /// Closes a listener at once.
+    pub fn abandon(&mut self, epoll: &Epoll, listener: ListenerId) {
+        let own = self.states.iter_mut().filter(|state| state.id == listener);
+        for state in own {
+            if let Some(fd) = state.fd.take() {
+                self.closing -= usize::from(state.closing);
+                (state.closing, state.armed, state.wanted) = (false, false, false);
+                // Another descriptor of the socket may stay open.
+                epoll.remove(fd.as_raw_fd());
+            }
         }
     }
 

@@ -666,6 +666,10 @@ impl Driver for EpollDriver {
         self.listeners.close(listener);
     }
 
+    fn abandon(&mut self, listener: ListenerId) {
+        self.listeners.abandon(&self.epoll, listener);
+    }
+
     fn wake(&mut self, worker: WorkerId) {
         sys::eventfd_ring(self.wakes[worker.0 as usize].as_raw_fd());
     }
