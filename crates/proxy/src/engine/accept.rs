@@ -182,6 +182,7 @@ impl<D: Driver> Turn<'_, D> {
             request_began: None,
             idle_since: now,
             rounds_after_end: 0,
+            follows: None,
         };
         let core = &mut *self.cx.core;
         let link = core

@@ -345,6 +345,7 @@ impl<D: Driver> net::Engine<D> for Engine {
         self.streams.trim(&mut self.core.timers);
         let now_ms = driver.now_ms();
         if self.state.release_at_ms <= now_ms {
+            self.end_lasting(driver);
             self.release_servers(now_ms);
             self.release_older(now_ms);
         }

@@ -3,19 +3,20 @@
 //! Connections, streams and shared counters stay. A stream follows the configuration with which it
 //! began to its end; the next request of its client follows the new one. An object of both
 //! configurations has the same place in both, so its name is valid for streams of either. A
-//! frontend that the new configuration lacks serves its connections by the last configuration that
-//! has it, and they end with their next response.
+//! connection whose bind line is gone, or admits other clients now, follows the configuration before
+//! and ends with its next response.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use config::model::{BindTls, TlsOptions};
 use net::{Driver, ListenerId};
 
 use super::{Engine, RELEASE_RETRY_MS, Turn};
 use crate::backend::View;
-use crate::ids::{ConnId, ProxyId};
-use crate::link::{Named, Role};
+use crate::ids::{BindId, ConnId};
+use crate::link::{Named, Role, Stage};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 use crate::stream::Stream;
@@ -52,6 +53,10 @@ impl Current {
         self.0.store(Arc::new(next));
     }
 }
+
+/// How long an idle connection that follows an earlier configuration stays open, milliseconds: its
+/// client may have sent a request.
+const LEFT_IDLE_MS: u64 = 1000;
 
 /// The meeting of the workers at which they go on with another configuration together: none works
 /// while the state that they share is replaced.
@@ -131,15 +136,13 @@ impl Older {
         }
     }
 
-    /// A stream has begun on a connection. Where `current` lacks its frontend, it follows the last
-    /// configuration that has it, and the connection ends with it.
+    /// A stream has begun on a connection that follows an earlier configuration, if it does: so
+    /// does the stream, and the connection ends with it.
     #[cold]
     #[inline(never)]
-    pub fn begin_left(&self, stream: &mut Stream, current: &RuntimeConfig) {
-        if !current.has(stream.frontend)
-            && let Some(last) = self.of_frontend(stream.frontend)
-        {
-            stream.follow(last);
+    pub fn begin_left(&self, stream: &mut Stream, follows: Option<u32>) {
+        if let Some(earlier) = follows.and_then(|generation| self.of_generation(generation)) {
+            stream.follow(earlier);
             stream.close_client = true;
         }
     }
@@ -149,21 +152,37 @@ impl Older {
         let found = older.find(|older| older.generation == generation);
         found.map(|found| &**found)
     }
-
-    /// The last configuration that has a frontend.
-    fn of_frontend(&self, frontend: ProxyId) -> Option<&RuntimeConfig> {
-        let mut older = self.0.iter().rev();
-        let found = older.find(|older| older.has(frontend));
-        found.map(|found| &**found)
-    }
 }
 
 impl RuntimeConfig {
-    /// Whether it has a proxy and starts it.
-    fn has(&self, proxy: ProxyId) -> bool {
-        let proxy = self.config.proxies.get(proxy.place());
-        proxy.is_some_and(|proxy| !proxy.disabled)
+    /// Whether a bind line admits the same clients as in the configuration before, so that its
+    /// connections may go on.
+    fn admits_alike(&self, line: BindId, before: &RuntimeConfig) -> bool {
+        if !self.is_bound(line) || !before.is_bound(line) {
+            return false;
+        }
+        let [now, then] = [self, before].map(|config| config.bind(line));
+        if now.accept_proxy != then.accept_proxy {
+            return false;
+        }
+        match (now.tls.as_deref(), then.tls.as_deref()) {
+            (None, None) => true,
+            (Some(now), Some(then)) => admit_alike(now, then),
+            (None, Some(_)) | (Some(_), None) => false,
+        }
     }
+}
+
+fn admit_alike(now: &BindTls, then: &BindTls) -> bool {
+    fn own(tls: &BindTls) -> impl Iterator<Item = &TlsOptions> {
+        let certificates = tls.certificates.iter();
+        certificates.filter_map(|certificate| certificate.options.as_deref())
+    }
+    now.options == then.options
+        && now.strict_sni == then.strict_sni
+        && now.ca_ignore_err == then.ca_ignore_err
+        && now.crt_ignore_err == then.crt_ignore_err
+        && own(now).eq(own(then))
 }
 
 impl Engine {
@@ -185,6 +204,7 @@ impl Engine {
             shared,
         } = next;
         let before = std::mem::replace(&mut self.runtime_config, runtime_config);
+        let left = self.leave_changed_lines(&before);
         self.older.0.push(before);
         self.state.has_older = true;
         let servers = shared.server_tables();
@@ -202,8 +222,10 @@ impl Engine {
         let changed = self.servers.changed_since(&servers_before);
         self.enter(driver, None, |turn| {
             turn.close_idle_of(&changed);
-            turn.leave_removed_frontends();
+            turn.close_lost_listeners();
+            left.into_iter().for_each(|conn| turn.hurry(conn));
             turn.reopen_listeners();
+            turn.serve_queues();
         });
         let now_ms = driver.now_ms();
         self.release_servers(now_ms);
@@ -217,14 +239,11 @@ impl Engine {
             return;
         }
         let mut used: Vec<u32> = self.streams.all().map(|stream| stream.generation).collect();
-        for (_, link) in self.core.links.iter() {
-            if let Role::Client(client) = &link.role
-                && !self.runtime_config.has(client.frontend())
-                && let Some(last) = self.older.of_frontend(client.frontend())
-            {
-                used.push(last.generation);
-            }
-        }
+        let clients = self.core.links.iter();
+        used.extend(clients.filter_map(|(_, link)| match &link.role {
+            Role::Client(client) => client.follows,
+            Role::Server(_) | Role::Stream(_) => None,
+        }));
         self.older
             .0
             .retain(|older| used.contains(&older.generation));
@@ -239,31 +258,94 @@ impl Engine {
     }
 }
 
+impl Engine {
+    /// Lets the connections whose lines do not admit the same clients any longer follow the
+    /// configuration before. Returns them.
+    fn leave_changed_lines(&mut self, before: &RuntimeConfig) -> Vec<ConnId> {
+        let links = &mut self.core.links;
+        let mut left = Vec::new();
+        for slot in 0..links.slots() {
+            let Some(Named::Conn(conn)) = links.at(slot).and_then(|link| links.name(link)) else {
+                continue;
+            };
+            if let Some(client) = links.client_mut(conn)
+                && client.follows.is_none()
+                && !self.runtime_config.admits_alike(client.bind, before)
+            {
+                client.follows = Some(before.generation);
+                left.push(conn);
+            }
+        }
+        left
+    }
+
+    /// The connections that follow an earlier configuration and can serve many requests, a while
+    /// after the reload.
+    fn lasting(&self) -> Vec<ConnId> {
+        let links = &self.core.links;
+        let conns = (0..links.slots()).filter_map(|slot| {
+            let link = links.at(slot)?;
+            let Some(Named::Conn(conn)) = links.name(link) else {
+                return None;
+            };
+            let is_left = links
+                .client(conn)
+                .is_some_and(|client| client.follows.is_some());
+            (is_left && links.multiplexes(conn) && !links.is_ending(conn)).then_some(conn)
+        });
+        conns.collect()
+    }
+
+    /// A client that goes on with new requests after it was told to stop is served no further.
+    pub(super) fn end_lasting<D: Driver>(&mut self, driver: &mut D) {
+        let lasting = self.lasting();
+        self.enter(driver, None, |turn| {
+            for conn in lasting {
+                let cx = &mut turn.cx;
+                cx.core.links.send_goaway(cx.io, conn);
+                cx.core.links.stop_exchanges(conn);
+                if cx.core.links.get(conn).is_some_and(|link| link.is_free()) {
+                    cx.close_client(conn);
+                }
+            }
+        });
+    }
+}
+
 impl<D: Driver> Turn<'_, D> {
-    /// Closes the listeners that the configuration lacks, and lets the connections of its lost
-    /// frontends end.
-    fn leave_removed_frontends(&mut self) {
+    /// Closes the listeners that the configuration lacks.
+    fn close_lost_listeners(&mut self) {
         let runtime_config = self.cx.runtime_config;
         for (listener, bind) in runtime_config.listeners.iter().enumerate() {
             if !runtime_config.is_bound(*bind) {
                 let listener = ListenerId(listener as u32);
                 self.state.resting.retain(|resting| *resting != listener);
-                self.cx.io.unlisten(listener);
-            }
-        }
-        for slot in 0..self.cx.core.links.slots() {
-            let links = &self.cx.core.links;
-            let Some(Named::Conn(conn)) = links.at(slot).and_then(|link| links.name(link)) else {
-                continue;
-            };
-            if self.is_of_lost_frontend(conn) {
-                self.cx.hurry_idle_client(conn);
+                self.cx.io.abandon(listener);
             }
         }
     }
 
-    fn is_of_lost_frontend(&self, conn: ConnId) -> bool {
-        let client = self.cx.core.links.client(conn);
-        client.is_some_and(|client| !self.cx.runtime_config.has(client.frontend()))
+    /// Ends a connection soon that follows an earlier configuration.
+    fn hurry(&mut self, conn: ConnId) {
+        if self.cx.take_no_more_exchanges(conn) {
+            return;
+        }
+        let links = &self.cx.core.links;
+        let is_idle = links
+            .get(conn)
+            .is_some_and(|link| link.is_free() && !link.blocked);
+        let has_asked = links
+            .client(conn)
+            .is_some_and(|client| client.stage == Stage::Ready && client.streams > 0);
+        if is_idle && has_asked {
+            let end_ms = self.cx.now_ms().saturating_add(LEFT_IDLE_MS);
+            self.cx.set_link_deadline(conn, end_ms);
+        }
+    }
+
+    /// Limits of servers may be higher now.
+    fn serve_queues(&mut self) {
+        let shared = Arc::clone(&self.cx.core.ambient.shared);
+        shared.review_queues(&mut |worker| self.cx.io.wake(worker));
     }
 }

@@ -93,7 +93,9 @@ impl<D: Driver> Turn<'_, D> {
         (at_work.stream, at_work.client) = (Some(stream.id), Some(exchange));
         self.cx.begin_stream(stream, exchange, number);
         if self.state.has_older {
-            self.older.begin_left(stream, self.current);
+            let client = self.cx.core.links.client(exchange);
+            let follows = client.and_then(|client| client.follows);
+            self.older.begin_left(stream, follows);
         }
         stream.id
     }

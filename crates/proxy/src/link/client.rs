@@ -34,6 +34,9 @@ pub(crate) struct Client {
     /// The rounds, after the client has ended its side, in which a connection to a server was not
     /// established yet.
     pub rounds_after_end: u8,
+    /// An earlier configuration, by its number, that its streams follow: a reload in place has
+    /// removed or changed the line that accepted the connection. It ends with its next response.
+    pub follows: Option<u32>,
 }
 
 impl Client {

@@ -134,6 +134,7 @@ impl Logging {
     /// The worker goes on with another configuration. The targets of lines begin their samples
     /// again.
     pub fn renew(&mut self, runtime_config: &RuntimeConfig, ambient: &Ambient) {
+        self.dates = Dates::default();
         self.samples.clear();
         self.backends = log_backends(runtime_config, ambient);
     }

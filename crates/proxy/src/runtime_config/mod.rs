@@ -283,7 +283,7 @@ impl RuntimeConfig {
     /// The number of listeners.
     #[must_use]
     pub fn listener_count(&self) -> usize {
-        self.listeners.len()
+        self.bound_lines().count()
     }
 
     /// The bind lines that are bound.
@@ -456,7 +456,6 @@ struct LogSinks {
 /// still write to them; sinks that are gone stay without messages.
 fn log_sinks(previous: Option<&RuntimeConfig>, config: &Config) -> LogSinks {
     let mut sinks = previous.map_or_else(Vec::new, |previous| previous.logs.clone());
-    let before = sinks.len();
     let mut first_servers = Vec::new();
     for proxy in &config.proxies {
         let servers = || {
@@ -483,7 +482,7 @@ fn log_sinks(previous: Option<&RuntimeConfig>, config: &Config) -> LogSinks {
         let sink = match &target.to {
             LogSink::Backend(backend) => first_servers[*backend],
             sink @ (LogSink::Udp(_) | LogSink::Tcp { .. } | LogSink::Fd(_) | LogSink::Ring(_)) => {
-                let known = sinks[..before].iter().position(|known| known == sink);
+                let known = sinks.iter().position(|known| known == sink);
                 known.unwrap_or_else(|| {
                     sinks.push(sink.clone());
                     sinks.len() - 1

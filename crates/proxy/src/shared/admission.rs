@@ -87,7 +87,7 @@ impl Admission {
         self.process.succeed(&before.process, keeps);
         for proxy in &both.proxies {
             let [now, then] = both.proxy(*proxy);
-            let keeps = now.maxconn == then.maxconn;
+            let keeps = now.maxconn == then.maxconn && both.is_kept(*proxy);
             let frontend = &self.frontends[proxy.place()];
             let frontend_before = &before.frontends[proxy.place()];
             frontend.places.succeed(&frontend_before.places, keeps);

@@ -584,6 +584,17 @@ impl Shared {
         }
     }
 
+    /// Serves the streams that wait for slots, whatever has changed.
+    pub(crate) fn review_queues(&self, wake: &mut impl Wake) {
+        let mut grants = Vec::new();
+        for backend in (0..self.servers.backends()).map(ProxyId::at) {
+            if self.queues.len(backend) > 0 {
+                self.queues.review(backend, self, &mut grants);
+            }
+        }
+        self.post(grants, wake);
+    }
+
     /// Queues a stream for a slot. Where one became free meanwhile, a grant is already posted.
     pub(crate) fn wait_for_slot(&self, arrival: Arrival, wake: &mut impl Wake) -> Ticket {
         let server = arrival.server.map(|server| {

@@ -50,14 +50,18 @@ impl Shared {
         let retired = self.tables.in_use();
         let id = ProxyId::at(proxy);
         let places = (0..tables.places(id)).map(|place| ServerId::at(id, place));
+        let is_taken = |name: &str| tables.of(id).any(|(_, record)| record.name == name);
         let name = |server: ServerId| {
             let record = tables.at(server);
             if !record.is_deleted {
                 record.name.clone()
-            } else if retired.contains(&server) {
+            } else if !retired.contains(&server) {
+                String::new()
+            } else if is_taken(&record.name) {
                 nobody.to_owned()
             } else {
-                String::new()
+                // If the server returns, it goes on with the slots that are in use.
+                record.name.clone()
             }
         };
         places.map(name).collect()

@@ -232,7 +232,7 @@ impl Servers {
         }
         for server in &both.servers {
             let [line, line_before] = both.lines(*server);
-            let has_maxconn = line.maxconn == line_before.maxconn;
+            let has_maxconn = line.maxconn == line_before.maxconn && both.is_server_kept(*server);
             self.server(*server)
                 .succeed(before.server(*server), has_maxconn);
         }

@@ -31,7 +31,9 @@ pub(super) struct Succession<'a> {
     /// The number of the new configuration.
     pub generation: u32,
     tables_before: Arc<ServerTables>,
+    /// Proxies whose use and counters go on, also of removed ones.
     pub proxies: Vec<ProxyId>,
+    /// The same of servers.
     pub servers: Vec<ServerId>,
     pub binds: Vec<BindId>,
 }
@@ -83,6 +85,16 @@ impl<'a> Succession<'a> {
     pub fn proxy(&self, proxy: ProxyId) -> [&'a Proxy; 2] {
         let of = |config: &'a Config| &config.proxies[proxy.place()];
         [of(self.config), of(self.before)]
+    }
+
+    /// Whether what was set for a proxy at run time stays: it was not removed before.
+    pub fn is_kept(&self, proxy: ProxyId) -> bool {
+        !self.before.proxies[proxy.place()].is_removed
+    }
+
+    /// Whether the state of a server stays: it was not removed or deleted before.
+    pub fn is_server_kept(&self, server: ServerId) -> bool {
+        self.is_kept(server.backend) && !self.tables_before.at(server).is_deleted
     }
 
     /// The lines of a server of both: now, and before.

@@ -97,6 +97,9 @@ impl Switches {
                 now.removed_in = Some(removed_in);
                 now.is_deleted = then.is_deleted.load(Ordering::Acquire).into();
             }
+            if !both.is_kept(*proxy) {
+                continue;
+            }
             if then.state.load(Ordering::Acquire) == PAUSED && !line.disabled {
                 now.state = PAUSED.into();
             }

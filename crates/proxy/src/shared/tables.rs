@@ -196,21 +196,31 @@ impl Tables {
             let [line, _] = both.lines(*server);
             let old = then.tables.record(*server);
             let record = &mut records[server.backend.place()][server.place()];
-            if both.config.proxies[server.backend.place()].is_removed {
+            let is_of_removed = both.config.proxies[server.backend.place()].is_removed;
+            if is_of_removed {
                 *record = Arc::clone(old);
             } else if line.is_removed {
                 *record = Arc::new(ServerRecord {
                     is_deleted: true,
                     ..ServerRecord::clone(old)
                 });
+            }
+            if record.is_deleted {
                 let mut known = then.retired.iter();
                 let known = known.find(|retired| retired.server == *server);
-                let released = vec![false; self.workers];
+                let released = match known {
+                    Some(known) => known.released.clone(),
+                    // All workers have released it before.
+                    None if old.is_deleted => vec![true; self.workers],
+                    None => vec![false; self.workers],
+                };
                 retired.push(Retired {
                     server: *server,
-                    released: known.map_or(released, |known| known.released.clone()),
+                    released,
                 });
-            } else if both.is_reached_alike(*server) {
+            } else if is_of_removed {
+                continue;
+            } else if both.is_reached_alike(*server) && both.is_server_kept(*server) {
                 *record = Arc::new(ServerRecord {
                     address: old.address.clone(),
                     service_host: old.service_host.clone(),
@@ -352,6 +362,8 @@ impl ServerRecord {
             && self.address == then.address
             && self.line.words_hash == then.line.words_hash
             && self.tls().is_some() == then.tls().is_some()
+            // The files of its TLS may have changed.
+            && (self.tls().is_none() || Arc::ptr_eq(&self.line, &then.line))
     }
 
     /// Its line in the configuration, or the line by which it was added.

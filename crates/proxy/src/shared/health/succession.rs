@@ -2,7 +2,7 @@
 
 use super::super::succession::Succession;
 use super::check::CheckState;
-use super::states::{ServerHealth, States};
+use super::states::{Admin, OpState, ServerHealth, States};
 
 impl States {
     /// Takes the health of the servers of both configurations over.
@@ -21,23 +21,28 @@ impl States {
         for id in &both.servers {
             let [line, line_before] = both.lines(*id);
             let then = before.of(*id);
+            let is_of_removed = both.proxy(id.backend)[0].is_removed;
             let now = self.of_mut(*id);
             now.count_on(then);
+            if line.is_removed {
+                now.go_on(then);
+                now.weight = then.weight;
+                now.leave(is_of_removed);
+                continue;
+            }
+            if !both.is_server_kept(*id) {
+                continue;
+            }
             let is_alike = both.is_reached_alike(*id)
                 && line.disabled == line_before.disabled
                 && now.track == then.track
                 && now.check.is_configured == then.check.is_configured
                 && now.agent.is_configured == then.agent.is_configured;
-            if is_alike || line.is_removed {
+            if is_alike {
                 now.go_on(then);
             }
             if line.weight == line_before.weight {
                 now.weight = then.weight;
-            }
-            if line.is_removed {
-                now.track = None;
-                now.check.is_enabled = false;
-                now.agent.is_enabled = false;
             }
         }
     }
@@ -51,6 +56,18 @@ impl ServerHealth {
         self.down_transitions = before.down_transitions;
         self.failed_checks = before.failed_checks;
         self.failed_observations = before.failed_observations;
+    }
+
+    /// The server is gone: it is not checked any longer. In a backend that exists it gets no
+    /// requests; in one that is gone, `stays` lets earlier streams still choose it.
+    fn leave(&mut self, stays: bool) {
+        self.track = None;
+        self.check.is_enabled = false;
+        self.agent.is_enabled = false;
+        if !stays {
+            self.admin = Admin::FORCED_MAINTENANCE;
+            self.state = OpState::Stopped;
+        }
     }
 
     /// Takes the state of the same server over.
