@@ -232,6 +232,15 @@ pub(crate) fn load_again(
 /// # Errors
 /// The messages about files that cannot be read.
 pub(crate) fn inputs_again(args: &Args) -> Result<Vec<Input>, String> {
+    for file in &args.files {
+        let is_special =
+            std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+        if is_special {
+            return Err(format!(
+                "{file} is neither a file nor a directory: reading it may never end.\n"
+            ));
+        }
+    }
     let mut diagnostics = Diagnostics::new();
     let inputs = config::source::load(&args.files, &mut diagnostics);
     match diagnostics.alerts() {

@@ -145,6 +145,9 @@ impl Logs {
     /// Reports that every proxy stops, on standard error and in the proxies' logs.
     pub fn tell_of_stop(&mut self, shared: &Shared) {
         self.tell_of_proxies(SEVERITY_WARNING, |index, proxy| {
+            if shared.is_deleted(index) {
+                return Vec::new();
+            }
             let (front, back) = shared.cumulated(index);
             let name = &proxy.name;
             let text = format!("Proxy {name} stopped (cumulated conns: FE: {front}, BE: {back}).");

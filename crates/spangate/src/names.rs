@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use config::model::{self, Config};
@@ -82,7 +82,7 @@ impl Names {
         })?;
         let asker = Arc::new(Asker {
             handle: runner.handle(),
-            shared: Arc::clone(&parts.shared),
+            shared: Arc::downgrade(&parts.shared),
             workers: parts.workers.clone(),
             questions: Arc::default(),
         });
@@ -171,7 +171,8 @@ fn serve(groups: &mut Groups, received: &Receiver<Message>) {
 /// Asks for the addresses that rules wait for (`do-resolve`).
 struct Asker {
     handle: Handle,
-    shared: Arc<Shared>,
+    /// The state holds the asker.
+    shared: Weak<Shared>,
     workers: Inboxes,
     /// The questions under way.
     questions: Questions,
@@ -200,8 +201,10 @@ pub(crate) struct Pending {
 impl Asker {
     /// A question whose section is gone has no answer.
     fn answer_nothing(&self, ticket: NameTicket) {
-        let worker = self.shared.answer_name(ticket, None);
-        self.workers.wake(&[worker]);
+        if let Some(shared) = self.shared.upgrade() {
+            let worker = shared.answer_name(ticket, None);
+            self.workers.wake(&[worker]);
+        }
     }
 }
 
@@ -215,7 +218,7 @@ pub(crate) fn give_up(pending: Vec<Pending>, shared: &Shared, workers: &Inboxes)
 
 impl NameResolver for Asker {
     fn ask(&self, section: usize, text: &str, prefer: model::Family, ticket: NameTicket) {
-        let shared = Arc::clone(&self.shared);
+        let shared = Weak::clone(&self.shared);
         let workers = self.workers.clone();
         let questions = Arc::clone(&self.questions);
         let is_answered = Arc::new(AtomicBool::new(false));
@@ -223,8 +226,10 @@ impl NameResolver for Asker {
         let answer = move |ip| {
             told.store(true, Ordering::SeqCst);
             lock(&questions).remove(&ticket);
-            let worker = shared.answer_name(ticket, ip);
-            workers.wake(&[worker]);
+            if let Some(shared) = shared.upgrade() {
+                let worker = shared.answer_name(ticket, ip);
+                workers.wake(&[worker]);
+            }
         };
         match Name::parse(text) {
             Ok(name) => {

@@ -54,7 +54,7 @@ fn show(asked: &Asked<'_>, kind: Kind) -> Reply {
 fn lines(subjects: &Subjects, backend: usize, kind: Kind, hide: Anonymiser) -> String {
     let proxy = &subjects.runtime_config.config.proxies[backend];
     let mut out = String::new();
-    if !proxy.is_backend {
+    if !proxy.is_backend || subjects.shared.is_deleted(backend) {
         return out;
     }
     for (place, server) in subjects.shared.server_tables().servers(backend) {

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use proxy::{BoundLine, Generation, RuntimeConfig};
+use proxy::{BoundLine, Generation, RuntimeConfig, Shared};
 
 use super::{SIGNAL_ENDED, Serving, apply_arguments, start_checks, start_names};
 use crate::args::Args;
@@ -24,6 +24,8 @@ use crate::serve::Listening;
 use crate::sockets::Sockets;
 use crate::sys;
 
+/// The severity of a message about a reload that is refused.
+const SEVERITY_WARNING: u8 = 4;
 /// How long a command waits for its reload.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 
@@ -79,11 +81,23 @@ impl Request {
 }
 
 impl Serving {
-    /// Goes on with the files as they are now.
+    /// Goes on with the files as they are now. The log tells of it.
     ///
     /// # Errors
     /// Why nothing has changed.
     pub(super) fn reload(&mut self, args: &Args, kind: Kind) -> Done {
+        self.try_to_reload(args, kind).map_err(|why| {
+            if kind == Kind::Apply {
+                let told = "The reload in place was refused ; nothing has changed.";
+                crate::warning(told);
+                let crier = &self.subjects.get().crier;
+                crier.tell_of_process(SEVERITY_WARNING, told);
+            }
+            format!("{why}\nNothing has changed.\n")
+        })
+    }
+
+    fn try_to_reload(&mut self, args: &Args, kind: Kind) -> Done {
         let before = Arc::clone(&self.runtime_config);
         if let Some(root) = &before.config.global.chroot {
             return Err(format!(
@@ -98,7 +112,7 @@ impl Serving {
         let previous = Arc::new(before.previous(&self.workers.shared()));
         let (mut loaded, told) = load::load_again(args, inputs, previous)?;
         if restarts > 0 {
-            return Err(format!("{told}{effects}\nNothing has changed.\n"));
+            return Err(format!("{told}{effects}"));
         }
         apply_arguments(args, &mut loaded.config);
         let global = &mut loaded.config.global;
@@ -110,8 +124,12 @@ impl Serving {
                 "{told}The order of filters or rings differs: this needs a new process.\n"
             ));
         }
+        if runtime_config.bound_lines().next().is_none() {
+            return Err(format!("{told}The files have no listener.\n"));
+        }
+        let lost = lost_of_commands(&runtime_config, &self.workers.shared());
         if kind == Kind::Check {
-            return Ok(format!("{told}{effects}"));
+            return Ok(format!("{told}{effects}{lost}"));
         }
         let runtime_config = Arc::new(runtime_config);
         let mut sockets = self.sockets_to_take(&runtime_config);
@@ -133,13 +151,16 @@ impl Serving {
                 }
                 self.restart_helpers(&next, pending);
                 let number = self.runtime_config.generation;
-                let count = comparison.effects.len();
-                let summary = format!("Configuration {number} is in use : {count} effects.");
+                let count = match comparison.effects.len() {
+                    1 => "1 effect".to_owned(),
+                    count => format!("{count} effects"),
+                };
+                let summary = format!("Configuration {number} is in use : {count}.");
                 crate::notice(&summary);
                 let severity = proxy::Level::Notice as u8;
                 let crier = &self.subjects.get().crier;
                 crier.tell_of_process(severity, &summary);
-                Ok(format!("{told}{effects}\n{summary}\n"))
+                Ok(format!("{told}{effects}{lost}\n{summary}\n"))
             }
             failed => {
                 let current = self.current.get();
@@ -234,4 +255,22 @@ impl Serving {
             reloads: Arc::clone(&subjects.reloads),
         }));
     }
+}
+
+/// The servers and backends that commands have added and that a configuration lacks, as lines.
+fn lost_of_commands(runtime_config: &RuntimeConfig, shared: &Shared) -> String {
+    let tables = shared.server_tables();
+    let mut lines = String::new();
+    for (place, proxy) in runtime_config.config.proxies.iter().enumerate() {
+        for (at, record) in tables.servers(place) {
+            let line = proxy.servers.get(at);
+            if record.is_added() && line.is_none_or(|line| line.is_removed) {
+                let (backend, server) = (&proxy.name, &record.name);
+                lines.push_str(&format!(
+                    "The server {backend}/{server}, which a command has added, is removed.\n"
+                ));
+            }
+        }
+    }
+    lines
 }

@@ -14,7 +14,7 @@ use crate::common::{
 
 /// A proxy whose proxies are in a file that the test writes again.
 struct Reloaded {
-    _proxy: Proxy,
+    proxy: Proxy,
     socket: PathBuf,
     file: PathBuf,
 }
@@ -33,7 +33,7 @@ impl Reloaded {
         let file = folder.write("proxies.cfg", lines);
         let proxy = Proxy::start_with(folder, &first, listeners, &["-f", &file]);
         Reloaded {
-            _proxy: proxy,
+            proxy,
             socket,
             file: file.into(),
         }
@@ -68,6 +68,7 @@ impl Reloaded {
 const QUEUED: usize = 2;
 const STATUS: usize = 17;
 const WEIGHT: usize = 18;
+const ACTIVE: usize = 19;
 const STOT: usize = 7;
 
 fn get(to: SocketAddr, path: &str) -> String {
@@ -380,4 +381,185 @@ fn idle_connections_to_servers_stay_where_their_lines_do() {
     ask(&mut client);
     let mut server = accept(&held, "the request after the change");
     answer(&mut server, &mut client);
+}
+
+#[test]
+fn a_removed_server_gets_no_requests_and_returns_as_the_file_says() {
+    let (front, a, b) = (listener(), named("a"), named("b"));
+    let lines = |servers: &[&str]| {
+        let servers = servers.iter().map(|name| {
+            let at = if *name == "b" { b.at } else { a.at };
+            format!(" server {name} {at} weight 10\n")
+        });
+        format!(
+            "frontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 200 content-type text/plain lf-string %[nbsrv(app)] if {{ path /n }}\n \
+             default_backend app\nbackend app\n balance roundrobin\n{}",
+            servers.collect::<String>()
+        )
+    };
+    let proxy = Reloaded::start(&lines(&["a", "b"]), &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    let mut served = |count: usize| {
+        let texts = (0..count).map(|_| client.get("/").text());
+        let mut texts: Vec<String> = texts.collect();
+        texts.sort();
+        texts.dedup();
+        texts.concat()
+    };
+    assert_eq!(served(4), "ab");
+    assert_eq!(proxy.ask("set server app/b weight 3"), "\n");
+    proxy.reload(&lines(&["a"]));
+    assert_eq!(served(8), "a");
+    assert_eq!(get(address(&front), "/n"), "1");
+    assert_eq!(proxy.row("app", "BACKEND").expect("a row")[ACTIVE], "1");
+    proxy.reload(&lines(&["a"]));
+    proxy.reload(&lines(&["a", "b"]));
+    assert_eq!(served(8), "ab");
+    assert_eq!(proxy.row("app", "b").expect("a row")[WEIGHT], "10");
+    // Deleted by a command, and still in the file.
+    assert_eq!(proxy.ask("disable server app/b"), "\n");
+    until_deleted(&proxy, "app/b");
+    assert_eq!(served(8), "a");
+    proxy.reload(&lines(&["a", "b"]));
+    assert_eq!(served(8), "ab");
+    // Added by a command, and not in the file.
+    assert!(
+        proxy
+            .ask(&format!("add server app/c {}", a.at))
+            .contains("New server registered.")
+    );
+    assert_eq!(proxy.ask("enable server app/c"), "\n");
+    let answer = proxy.reload(&lines(&["b"]));
+    assert!(
+        answer.contains("app/c, which a command has added"),
+        "{answer}"
+    );
+    assert_eq!(served(8), "b");
+    proxy.reload(&lines(&[]));
+    assert_eq!(Client::connect(address(&front)).get("/").status, 503);
+}
+
+/// Deletes a server that is in maintenance, once nobody uses it.
+fn until_deleted(proxy: &Reloaded, server: &str) {
+    let removable = proxy.ask(&format!("wait 30s srv-removable {server}"));
+    assert!(removable.contains("Done"), "{removable}");
+    let deleted = proxy.ask(&format!("del server {server}"));
+    assert!(deleted.contains("deleted"), "{deleted}");
+}
+
+#[test]
+fn a_frontend_that_returns_has_its_present_listeners() {
+    let front = listener();
+    let ports = [Port::reserve(), Port::reserve()];
+    let first = "frontend f\n bind \"fd@${FRONT}\"\n http-request return status 200\n";
+    let lines = |count: usize| {
+        let binds = ports[..count]
+            .iter()
+            .map(|port| format!(" bind 127.0.0.1:{}\n", port.number));
+        format!(
+            "{first}frontend g\n{} http-request return status 200\n",
+            binds.collect::<String>()
+        )
+    };
+    let proxy = Reloaded::start(first, &[("FRONT", &front)]);
+    for step in [lines(1), lines(2), lines(1), first.to_owned(), lines(1)] {
+        proxy.reload(&step);
+    }
+    let at = SocketAddr::from(([127, 0, 0, 1], ports[0].number));
+    assert_eq!(Client::connect(at).get("/").status, 200);
+    let info = proxy.ask("show info");
+    assert!(
+        info.contains("\nPanics: 0") || !info.contains("Panics"),
+        "{info}"
+    );
+    assert!(info.contains("\nListeners: 3\n"), "{info}");
+    // A soft stop ends it.
+    proxy.proxy.running.signal(libc::SIGUSR1);
+    assert!(proxy.proxy.running.end().status.success());
+}
+
+#[test]
+fn earlier_configurations_hold_no_descriptors() {
+    let (front, a) = (listener(), named("a"));
+    let lines = |number: usize| {
+        format!(
+            "resolvers r\n nameserver n 127.0.0.1:9\ndefaults named\n mode http\n timeout client 1s\n timeout server 1s\n timeout connect 1s\n log 127.0.0.1:9 local0\n\
+             frontend f from named\n bind \"fd@${{FRONT}}\"\n http-request set-header x-a {number}\n default_backend b\n\
+             backend b from named\n server s {} resolvers r\n server t name.invalid:80 resolvers r init-addr none\n",
+            a.at
+        )
+    };
+    let proxy = Reloaded::start(&lines(0), &[("FRONT", &front)]);
+    let descriptors = || {
+        let info = proxy.ask("show info");
+        let pid = info.lines().find_map(|line| line.strip_prefix("Pid: "));
+        let path = format!("/proc/{}/fd", pid.expect("a number"));
+        std::fs::read_dir(path).expect("a folder").count()
+    };
+    let mut client = Client::connect(address(&front));
+    assert_eq!(client.get("/").text(), "a");
+    proxy.reload(&lines(1));
+    let before = descriptors();
+    for number in 2..12 {
+        proxy.reload(&lines(number));
+        assert_eq!(client.get("/").text(), "a");
+    }
+    let after = descriptors();
+    assert!(after <= before + 4, "{before} descriptors, then {after}");
+    assert!(before < 100, "{before} descriptors");
+}
+
+#[test]
+fn a_connection_ends_when_its_line_admits_other_clients() {
+    let front = listener();
+    let lines = |option: &str, page: &str| {
+        format!(
+            "frontend f\n bind \"fd@${{FRONT}}\" {option}\n http-request return status 200 content-type text/plain string {page}\n"
+        )
+    };
+    let proxy = Reloaded::start(&lines("", "one"), &[("FRONT", &front)]);
+    let mut kept = Client::connect(address(&front));
+    let mut idle = Client::connect(address(&front));
+    for client in [&mut kept, &mut idle] {
+        assert_eq!(client.get("/").text(), "one");
+    }
+    proxy.reload(&lines("accept-proxy", "two"));
+    let last = kept.get("/");
+    assert_eq!(
+        (last.text().as_str(), last.field("connection")),
+        ("one", Some("close"))
+    );
+    assert!(kept.is_closed() && idle.is_closed());
+    let mut fresh = Client::connect(address(&front));
+    fresh.send("PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n");
+    assert_eq!(fresh.get("/").text(), "two");
+}
+
+#[test]
+fn slots_of_servers_are_counted_across_reloads() {
+    let front = listener();
+    let (origin, held, release) = Origin::holding(|_| ok("a"));
+    let lines = |server: &str| {
+        format!("frontend f\n bind \"fd@${{FRONT}}\"\n default_backend b\nbackend b\n{server}")
+    };
+    let server = |maxconn: u32| format!(" server s {} maxconn {maxconn}\n", origin.at);
+    let proxy = Reloaded::start(&lines(&server(1)), &[("FRONT", &front)]);
+    let mut first = Client::connect(address(&front));
+    first.send("GET /hold HTTP/1.1\r\nhost: t\r\n\r\n");
+    drop(accept(&held, "the request"));
+    // The server goes and returns; the request still has its slot.
+    proxy.reload(&lines(""));
+    proxy.reload(&lines(&server(1)));
+    let mut queued = Client::connect(address(&front));
+    queued.send("GET / HTTP/1.1\r\nhost: t\r\n\r\n");
+    eventually("a request waits", || {
+        proxy.row("b", "BACKEND").filter(|row| row[QUEUED] == "1")
+    });
+    // A higher limit serves it at once.
+    proxy.reload(&lines(&server(2)));
+    assert_eq!(queued.response().expect("an answer").text(), "a");
+    accept(&release, "the request")
+        .write_all(b".")
+        .expect("sent");
+    assert_eq!(first.response().expect("an answer").text(), "a");
 }
