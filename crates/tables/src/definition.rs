@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::data::{Argument, Data};
+use crate::shared::{self, Share, SharedField};
 
 /// The most elements of an array.
 pub const ARRAY_MAX: u32 = 100;
@@ -137,6 +138,10 @@ pub struct Definition {
     pub write_to: Option<String>,
     columns: [Option<Column>; Data::COUNT],
     cells: u32,
+    /// Where its counters are shared; none if they are not.
+    share: Option<Box<Share>>,
+    /// The values that are shared.
+    shared_fields: Vec<SharedField>,
 }
 
 impl Definition {
@@ -158,6 +163,8 @@ impl Definition {
             write_to: None,
             columns: [None; Data::COUNT],
             cells: 0,
+            share: None,
+            shared_fields: Vec::new(),
         }
     }
 
@@ -203,6 +210,26 @@ impl Definition {
         });
         self.cells += elements * data.shape().cells() as u32;
         Ok(())
+    }
+
+    /// Shares the counters of the data types that are stored now.
+    pub fn set_share(&mut self, share: Share) {
+        let (fields, cells) = shared::lay_out(self, self.cells as usize);
+        self.share = Some(Box::new(share));
+        self.shared_fields = fields;
+        self.cells = cells as u32;
+    }
+
+    /// Where its counters are shared (`share`); none if they are not.
+    #[must_use]
+    pub fn share(&self) -> Option<&Share> {
+        self.share.as_deref()
+    }
+
+    /// The values that are shared, in the order of listings.
+    #[must_use]
+    pub fn shared_fields(&self) -> &[SharedField] {
+        &self.shared_fields
     }
 
     /// Adds what `stick` rules need to remember a server.

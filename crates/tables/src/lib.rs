@@ -18,6 +18,8 @@ mod entry_ref;
 mod log;
 mod rate;
 mod shard;
+mod share_log;
+mod shared;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -27,4 +29,6 @@ pub use definition::{ARRAY_MAX, Column, Definition, KeyType, ServerKey, StoreErr
 pub use entry::{Entry, General, Stored, StoredValue};
 pub use entry_ref::{EntryRef, Event, Tracked};
 pub use log::{UpdateId, UpdateLog};
+pub use share_log::ShareLog;
+pub use shared::{Change, Password, Share, SharedField, SharedKind, Store, StoreAddress, Total};
 pub use table::{Place, Removal, Table, Update};

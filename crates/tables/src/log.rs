@@ -39,6 +39,25 @@ impl std::fmt::Debug for Feed {
 }
 
 impl Feed {
+    /// A feed whose owner is awake.
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Feed {
+        Feed {
+            is_awake: AtomicBool::new(true),
+            wake: Box::new(wake),
+        }
+    }
+
+    /// Has [`Feed::ring`] wake the owner again. Returns false if there are notes already; the owner
+    /// is then awake.
+    pub fn sleep(&self, has_notes: impl FnOnce() -> bool) -> bool {
+        self.is_awake.store(false, Ordering::Release);
+        if has_notes() {
+            self.is_awake.store(true, Ordering::Release);
+            return false;
+        }
+        true
+    }
+
     /// Wakes the owner of the log, unless it is awake.
     #[inline]
     pub fn ring(&self) {
@@ -70,11 +89,7 @@ impl UpdateLog {
     /// [`UpdateLog::sleep`].
     #[must_use]
     pub fn open(table: Arc<Table>, wake: impl Fn() + Send + Sync + 'static) -> Option<UpdateLog> {
-        let feed = Feed {
-            is_awake: AtomicBool::new(true),
-            wake: Box::new(wake),
-        };
-        table.feed().set(feed).ok()?;
+        table.feed().set(Feed::new(wake)).ok()?;
         Some(UpdateLog {
             table,
             records: VecDeque::new(),
@@ -163,13 +178,8 @@ impl UpdateLog {
         let Some(feed) = self.table.feed().get() else {
             return true;
         };
-        feed.is_awake.store(false, Ordering::Release);
         let mut shards = 0..self.table.shards();
-        if shards.any(|shard| self.table.with_shard(shard, |shard| shard.updates() > 0)) {
-            feed.is_awake.store(true, Ordering::Release);
-            return false;
-        }
-        true
+        feed.sleep(|| shards.any(|shard| self.table.with_shard(shard, |shard| shard.updates() > 0)))
     }
 
     /// Calls `work` with the first entry whose last update has a number above `after`, and its

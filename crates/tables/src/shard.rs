@@ -73,6 +73,9 @@ pub(crate) struct Shard {
     used: u32,
     /// Entries removed since the last [`Shard::take_removed`].
     removed: u32,
+    /// Entries removed while a log had not seen their last update, since
+    /// [`Shard::take_removed_unsent`].
+    removed_unsent: u32,
     ages: BinaryHeap<Reverse<(u64, u32)>>,
     /// Places whose entries were updated and that no log has seen; each at most once.
     updated: Vec<u32>,
@@ -200,7 +203,10 @@ impl Shard {
                 before = slot.next;
             }
         }
-        self.slot_mut(at).is_used = false;
+        let slot = self.slot_mut(at);
+        slot.is_used = false;
+        let is_updated = slot.is_updated;
+        self.removed_unsent = self.removed_unsent.saturating_add(is_updated.into());
         self.used -= 1;
         self.removed += 1;
         self.free.push(at);
@@ -289,6 +295,11 @@ impl Shard {
     /// Entries removed since the last call.
     pub fn take_removed(&mut self) -> u32 {
         std::mem::take(&mut self.removed)
+    }
+
+    /// Entries removed before a log saw their last update, since the last call.
+    pub fn take_removed_unsent(&mut self) -> u32 {
+        std::mem::take(&mut self.removed_unsent)
     }
 
     fn note(&mut self, at: u32) {
