@@ -55,6 +55,7 @@ pub mod resolvers;
 pub mod ring;
 pub mod sections;
 pub mod server;
+pub mod share;
 pub mod stats_page;
 pub mod stream_actions;
 pub mod tables;

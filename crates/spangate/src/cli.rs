@@ -40,6 +40,7 @@ mod server_state;
 mod servers;
 mod session;
 mod sessions;
+mod share;
 mod ssl;
 mod stat;
 mod status;
@@ -94,6 +95,7 @@ const FAMILIES: &[&[Command]] = &[
     server_state::COMMANDS,
     servers::COMMANDS,
     sessions::COMMANDS,
+    share::COMMANDS,
     ssl::CA_FILE,
     ssl::CERT,
     ssl::CRL_FILE,
@@ -133,6 +135,8 @@ pub(crate) struct Subjects {
     pub collectors: Vec<Watched>,
     /// The sections `peers`, where tables are shared.
     pub peers: Option<crate::peers::View>,
+    /// The tables that are shared through a store, where there are some.
+    pub share: Option<crate::share::View>,
     pub workers: Inboxes,
     pub shared: Arc<proxy::Shared>,
     pub exposed: Arc<Exposed>,

@@ -15,7 +15,9 @@ use std::sync::Arc;
 use tls::Passphrases;
 
 use crate::args::{Args, Command};
-use crate::{alert, build, collectors, notice, pages, passphrases, say, say_bytes, say_error};
+use crate::{
+    alert, build, collectors, notice, pages, passphrases, say, say_bytes, say_error, share,
+};
 
 /// The configuration was refused; its faults were printed.
 #[derive(Debug)]
@@ -187,6 +189,9 @@ fn build_texts(
     let collectors = config.as_ref().map_or_else(Vec::new, |config| {
         collectors::read(config, &environment, &mut diagnostics)
     });
+    if let Some(config) = &config {
+        share::check(config, &mut diagnostics);
+    }
     let zero_warning = config
         .as_ref()
         .is_some_and(|config| config.global.zero_warning);

@@ -35,6 +35,8 @@ mod proxy_command;
 mod rings;
 mod serve;
 mod server_state;
+#[cfg(feature = "share-redis")]
+mod share;
 mod sockets;
 mod startup;
 mod stats_file;
@@ -45,8 +47,12 @@ mod tracegen;
 mod usage;
 #[cfg(not(feature = "export"))]
 mod without_export;
+#[cfg(not(feature = "share-redis"))]
+mod without_share;
 #[cfg(not(feature = "export"))]
 use without_export::{collect, collectors, exports, pages, tracegen};
+#[cfg(not(feature = "share-redis"))]
+use without_share as share;
 
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -29,6 +29,7 @@ use crate::peers::Peers;
 use crate::rings::Rings;
 use crate::serve::{Listening, Workers};
 use crate::server_state::States;
+use crate::share::{self, Shares};
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
 use crate::{alert, cli, confine, limits, stats_file, warning};
@@ -113,6 +114,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let own = nbthread as u64 * DESCRIPTORS_OF_A_WORKER
         + listening.descriptors()
         + listening.peers().descriptors(config)
+        + share::descriptors(config)
         + forwards.descriptors();
     let reserved = DESCRIPTORS_RESERVED + own;
     let server_conns_max = limits::set_maxconn(config, &mut descriptors, reserved)?;
@@ -199,6 +201,9 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         || sys::signal_self(SIGNAL_ENDED),
     );
     let peers = peers.map_err(|error| format!("Cannot start the peers : {error}."))?;
+    let mut shares = Shares::default();
+    let shared_tables = shares.follow(&runtime_config);
+    shared_tables.map_err(|error| format!("Cannot start sharing tables : {error}."))?;
     let mut workers = Workers::start(&runtime_config, shared, listening, ring_files, || {
         sys::signal_self(SIGNAL_ENDED);
     })?;
@@ -225,6 +230,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         exports: exports.clone(),
         collectors: collectors.views(),
         peers: peers.as_ref().map(Peers::view),
+        share: shares.view(),
         workers: workers.inboxes().clone(),
         shared: workers.shared(),
         exposed: Arc::clone(&exposed),
@@ -294,6 +300,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         doors: Some(doors),
         pages,
         peers,
+        shares,
         forwards,
     };
     serving.wait(&signals, args);
@@ -302,6 +309,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         workers,
         collectors,
         peers,
+        shares,
         forwards,
         names,
         ..
@@ -313,6 +321,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     if let Some(peers) = peers {
         peers.stop();
     }
+    // The workers count no more.
+    shares.stop();
     if let Some(names) = names {
         names.stop();
     }
@@ -432,6 +442,8 @@ struct Serving {
     pages: Option<Served>,
     /// The running sections `peers`.
     peers: Option<Peers>,
+    /// The tables that are shared through a store.
+    shares: Shares,
     /// The running receivers of logs.
     forwards: Option<log_forward::Running>,
 }

@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use sample::{Place, table_key};
-use tables::{ARRAY_MAX, Data, Definition, General, KeyType, ServerKey, StoreError, Table};
+use tables::{ARRAY_MAX, Data, Definition, General, KeyType, ServerKey, Share, StoreError, Table};
 
 use super::Shared;
 use super::line::{Cursor, Fault, Line, Parse};
 use super::names::is_proxy;
 use super::proxy::ProxyBuild;
+use super::share;
 use super::values::{self, Bad};
 use crate::keywords::actions::ActionParser;
 use crate::model::{
@@ -88,6 +89,7 @@ struct Reading<'a> {
     definition: Definition,
     has_type: bool,
     is_of_peers: bool,
+    share: Option<Share>,
     warnings: Vec<Fault>,
 }
 
@@ -98,6 +100,7 @@ impl<'a> Reading<'a> {
             definition: Definition::new(name, KeyType::Ip, 0),
             has_type: false,
             is_of_peers: false,
+            share: None,
             warnings: Vec::new(),
         }
     }
@@ -155,6 +158,9 @@ impl<'a> Reading<'a> {
                 "peers" if !self.is_of_peers => {
                     self.definition.peers = Some(self.argument()?.to_owned());
                 }
+                "share" if !self.is_of_peers => {
+                    self.share = Some(share::read(&mut self.cursor)?);
+                }
                 "write-to" => {
                     self.definition.write_to = Some(match self.cursor.take() {
                         "" => return Err(self.fault("write-to requires table name.")),
@@ -187,7 +193,12 @@ impl<'a> Reading<'a> {
         match self.definition.size {
             0 => Err(self.fault("missing size.")),
             _ if !self.has_type => Err(self.fault("missing type.")),
-            _ => Ok(()),
+            _ => match self.share.take() {
+                Some(share) => {
+                    share::apply(&mut self.definition, share).map_err(|message| self.fault(message))
+                }
+                None => Ok(()),
+            },
         }
     }
 

@@ -119,7 +119,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("ssl-f-use", F, frontend::ssl_f_use, "A certificate of the frontend with its options."),
     K::yes("stats", DFB, stats_page::stats, "The statistics page.").secret(Secret::AuthAccount),
     K::yes("stick", B, tables::stick, "Persistence by a table."),
-    K::partly("stick-table", FB, tables::stick_table, "`peers` and `write-to`", "A table of counters and persistence."),
+    K::yes("stick-table", FB, tables::stick_table, "A table of counters and persistence. Beyond HAProxy's: `share <url> [db <number>] [user <name>] [password <password>] [every <time>] [prefix <name>]` shares its counters through Redis or Valkey.").secret(Secret::Password),
     K::yes("tcp-check", DB, health::tcp_check, "The steps of TCP health checks.").secret(Secret::SentBytes),
     K::yes("tcp-request", NFB, tcp_rules::request, "Rules for connections, sessions and the first data of clients."),
     K::yes("tcp-response", NB, tcp_rules::response, "Rules for the first data of servers."),

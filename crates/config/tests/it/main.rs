@@ -21,5 +21,6 @@ mod previous;
 mod resilience;
 mod resolvers;
 mod rings;
+mod share;
 mod statistics;
 mod tls;

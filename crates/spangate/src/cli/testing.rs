@@ -38,6 +38,7 @@ pub(super) fn subjects(config: Config) -> Arc<Subjects> {
         exports: None,
         collectors: Vec::new(),
         peers: None,
+        share: None,
         workers: Inboxes::default(),
         exposed: Arc::default(),
         frontends: Arc::default(),

@@ -238,6 +238,9 @@ impl Serving {
             Ok(checks) => self.checks = Some(checks),
             Err(error) => crate::alert(&format!("Cannot start the health checks : {error}.")),
         }
+        if let Err(error) = self.shares.follow(&current.runtime_config) {
+            crate::alert(&format!("Cannot start sharing tables : {error}."));
+        }
         self.subjects.set(Arc::new(Subjects {
             runtime_config: Arc::clone(&current.runtime_config),
             shared: Arc::clone(&current.shared),
@@ -247,6 +250,7 @@ impl Serving {
             exports: subjects.exports.clone(),
             collectors: subjects.collectors.clone(),
             peers: subjects.peers.clone(),
+            share: self.shares.view(),
             workers: subjects.workers.clone(),
             exposed: Arc::clone(&subjects.exposed),
             frontends: Arc::clone(&subjects.frontends),
