@@ -41,6 +41,7 @@ mod rings;
 mod runtime;
 mod service_manager;
 mod serving;
+mod share;
 mod statistics;
 mod tables;
 mod tls_bytes;
