@@ -22,17 +22,20 @@ pub struct ShareLog {
 }
 
 impl ShareLog {
-    /// Starts to note the touched entries of a table; none if it has a log already. `wake` is
+    /// Starts to note the touched entries of a table, with those that it has already; none if it
+    /// has a log already. `wake` is
     /// called by any thread, also under a lock of the table, after the first touch that follows
     /// [`ShareLog::sleep`].
     #[must_use]
     pub fn open(table: Arc<Table>, wake: impl Fn() + Send + Sync + 'static) -> Option<ShareLog> {
         table.feed().set(Feed::new(wake)).ok()?;
-        Some(ShareLog {
+        let log = ShareLog {
             table,
             shard: 0,
             removed_unsent: 0,
-        })
+        };
+        log.note_entries(0, |_| true);
+        Some(log)
     }
 
     /// The table.
@@ -106,9 +109,13 @@ impl ShareLog {
         })
     }
 
-    /// The store has lost its data: all changes of this process are to be sent again. One part of a
-    /// shard is locked at a time.
+    /// The store has lost its data: all changes of this process are to be sent again.
     pub fn forget_exchanges(&mut self, now_ms: u64) {
+        self.note_entries(now_ms, |entry| entry.forget_exchanges());
+    }
+
+    /// Notes the entries for which `choose` returns true. One part of a shard is locked at a time.
+    fn note_entries(&self, now_ms: u64, choose: impl Fn(&mut Entry<'_>) -> bool) {
         let definition = self.table.definition();
         for number in 0..self.table.shards() {
             let mut next = Some(0);
@@ -117,7 +124,7 @@ impl ShareLog {
                     let mut at = from;
                     for _ in 0..ENTRIES_A_LOCK {
                         let found = shard.next_used(definition, at, now_ms)?;
-                        if shard.entry(definition, found, now_ms).forget_exchanges() {
+                        if choose(&mut shard.entry(definition, found, now_ms)) {
                             shard.note_update(found);
                         }
                         at = found + 1;

@@ -83,6 +83,15 @@ fn changes_are_taken_once_and_totals_keep_what_came_meanwhile() {
 }
 
 #[test]
+fn entries_that_are_there_before_the_log_are_noted() {
+    let table = table(100, &[Data::HttpReqCnt]);
+    add(&table, b"k", Data::HttpReqCnt, 3, NOW_MS);
+    let mut log = ShareLog::open(Arc::clone(&table), || {}).expect("the only log");
+    let expected = [(b"k".to_vec(), vec![Change::Add(3)])];
+    assert_eq!(changes(&mut log, NOW_MS), expected);
+}
+
+#[test]
 fn counts_wrap_and_may_fall() {
     let table = table(100, &[Data::Gpc0]);
     let mut log = ShareLog::open(Arc::clone(&table), || {}).expect("the only log");
