@@ -32,6 +32,7 @@ mod propagation;
 mod proxy;
 mod resolvers;
 mod sniff;
+mod store;
 mod syslog;
 mod tail;
 mod tls;
@@ -41,6 +42,7 @@ mod view;
 
 pub use self::peers::peer_session;
 pub use self::resolvers::{dns_answer, dns_files};
+pub use self::store::store_answer;
 pub use self::syslog::{syslog_message, syslog_stream};
 pub use self::tail::{ottl, tail_scan, tail_shard};
 pub use self::traces::{policies_yaml, traces_store};
@@ -137,6 +139,7 @@ macro_rules! for_each_target {
             syslog_stream SYSLOG_WORDS,
             dns_files DNS_FILE_WORDS,
             peer_session PEER_WORDS,
+            store_answer SHARE_WORDS,
         }
     };
 }
@@ -182,6 +185,12 @@ const DNS_FILE_WORDS: &[&[u8]] = &[
     b"\n", b"\r\n", b" ", b"\t", b"#", b".", b"nameserver", b"nameserver ", b"options ", b"10.0.0.1", b"::1", b"fe80::1%2", b"%", b"localhost", b"A.example", b"a..b", b"_http._tcp.test", b"\xff", b"\0",
 ];
 
+#[rustfmt::skip]
+const SHARE_WORDS: &[&[u8]] = &[
+    b"*", b"$", b":", b"+", b"-", b"%", b"~", b"|", b">", b"=", b",", b"(", b"#", b"_", b"\r\n", b"*3\r\n", b"$-1\r\n", b"*-1\r\n",
+    b"$2\r\nok\r\n", b"$4\r\nlast\r\n", b"$4\r\nlost\r\n", b"$4\r\n1000\r\n", b":0\r\n", b":1\r\n", b":9223372036854775807\r\n",
+    b"$7\r\n1 2 3,4\r\n", b"-ERR \r\n", b"-NOSCRIPT \r\n", b"-OOM \r\n", b"18446744073709551615", b"-9223372036854775808",
+];
 #[rustfmt::skip]
 const PEER_WORDS: &[&[u8]] = &[
     b"HAProxyS 2.1\n", b"HAProxyS 2.0\n", b"a\n", b"b 1 1\n", b"b", b" ", b"\n", b"\0\0", b"\0\x01", b"\0\x02", b"\0\x03", b"\0\x04", b"\x01\0", b"\x0a\x80", b"\x0a\x81", b"\x0a\x82", b"\x0a\x83", b"\x0a\x84", b"\x0a\x85",

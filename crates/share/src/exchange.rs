@@ -18,6 +18,8 @@ use crate::watch::Watch;
 
 /// The most items of a batch.
 pub const BATCH_ITEMS_MAX: usize = 256;
+/// The most keys that a round reads without changes of their own. Others wait for the next round.
+pub const READS_A_ROUND_MAX: usize = 4096;
 /// The most items of batches that are kept after they were sent, for a store that loses them.
 pub const KEPT_ITEMS_MAX: usize = 4096;
 /// How long batches are kept after they were sent, milliseconds.
@@ -45,6 +47,8 @@ pub struct Exchange {
     reading: Option<Batch>,
     /// Notes of the log that this round still takes.
     notes_left: usize,
+    /// Keys that this round may still read.
+    reads_left: usize,
     watch: Watch,
     asked_ms: u64,
     answered_ms: Option<u64>,
@@ -104,6 +108,7 @@ impl Exchange {
             kept_items: 0,
             reading: None,
             notes_left: 0,
+            reads_left: 0,
             watch: Watch::default(),
             asked_ms: 0,
             answered_ms: None,
@@ -127,6 +132,7 @@ impl Exchange {
     /// Begins a round: it tells of all entries that were touched until now.
     pub fn begin_round(&mut self) {
         self.notes_left = self.log.noted();
+        self.reads_left = READS_A_ROUND_MAX;
     }
 
     /// The next batch to send; none when the round is over. The same one until it is answered.
@@ -170,10 +176,11 @@ impl Exchange {
         for item in &items {
             self.watch.touched(&item.key, now_ms, self.every_ms);
         }
-        while items.len() < BATCH_ITEMS_MAX {
+        while items.len() < BATCH_ITEMS_MAX && self.reads_left > 0 {
             let Some(key) = self.watch.next(now_ms, self.every_ms) else {
                 break;
             };
+            self.reads_left -= 1;
             items.push(Item::read(key));
         }
         let changed = items.iter().filter(|item| !item.changes.is_empty());

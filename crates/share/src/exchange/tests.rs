@@ -374,6 +374,20 @@ fn keys_may_have_any_bytes() {
 }
 
 #[test]
+fn a_round_reads_a_bounded_number_of_keys() {
+    let (mut one, mut store) = (Process::new(), FakeStore::default());
+    for number in 0..10_000_u32 {
+        one.count(&number.to_be_bytes(), 1, NOW_MS);
+    }
+    one.round(&mut store, NOW_MS);
+    assert_eq!(one.exchange.counters().merged, 10_000);
+    for (round, merged) in [(1, 4096), (2, 8192), (3, 12_288)] {
+        one.round(&mut store, NOW_MS + round * EVERY_MS);
+        assert_eq!(one.exchange.counters().merged, 10_000 + merged);
+    }
+}
+
+#[test]
 fn it_sleeps_until_something_is_due() {
     let (mut one, mut store) = (Process::new(), FakeStore::default());
     assert_eq!(one.exchange.due_ms(), 0);
