@@ -28,7 +28,7 @@ pub(crate) fn descriptors(_: &Config) -> u64 {
 
 /// Tables that are shared: none.
 #[derive(Default)]
-pub(crate) struct Shares;
+pub(crate) struct Shares {}
 
 /// A look at shared tables: no value of it exists.
 #[derive(Clone, Debug)]

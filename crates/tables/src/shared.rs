@@ -221,12 +221,12 @@ impl Entry<'_> {
                     self.cells[field.shadow] = cells[0];
                     self.cells[field.shadow + 1] = current;
                 }
-                (SharedKind::Tag, Total::Tag(tag)) => {
-                    // A tag that was set here meanwhile is newer.
-                    if self.cells[field.at] == self.cells[field.shadow] {
-                        self.cells[field.at] = tag;
-                        self.cells[field.shadow] = tag;
-                    }
+                // A tag that was set here meanwhile is newer.
+                (SharedKind::Tag, Total::Tag(tag))
+                    if self.cells[field.at] == self.cells[field.shadow] =>
+                {
+                    self.cells[field.at] = tag;
+                    self.cells[field.shadow] = tag;
                 }
                 _ => {}
             }

@@ -1,5 +1,6 @@
 //! Stick tables whose counters several Spangates share through a store (`stick-table … share`).
 
+mod reload;
 mod store;
 
 use std::net::TcpListener;
