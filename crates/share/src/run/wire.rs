@@ -96,7 +96,10 @@ impl Wire {
                 .checked_sub(count)
                 .ok_or_else(|| "the answer is too large".to_owned())?;
             match self.codec.decode(&mut self.received) {
-                Ok(Some(Value::ServerError(error))) => return Err(shown(&error.to_string())),
+                Ok(Some(Value::ServerError(error))) => {
+                    let details = error.details().unwrap_or_default();
+                    return Err(shown(&format!("{} {details}", error.code())));
+                }
                 Ok(Some(value)) => return Ok(value),
                 Ok(None) => {}
                 Err(_) => return Err(nonsense()),

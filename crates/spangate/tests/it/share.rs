@@ -344,6 +344,35 @@ fn many_keys() {
     other.stop();
 }
 
+#[test]
+fn a_store_may_ask_for_an_account() {
+    let Some(redis) = Redis::start_with(Keeps::Nothing, &["--requirepass", "secret"]) else {
+        return;
+    };
+    let account = format!("{} user default password secret db 3", redis.url());
+    let (one, other) = (Node::start(&account), Node::start(&account));
+    assert_eq!((one.get("/a"), other.get("/a")), (200, 200));
+    one.until("/a", &["http_req_cnt=2 "]);
+    // It forgets the script only.
+    let mut store = redis.connect().expect("the store");
+    for command in ["AUTH secret", "SCRIPT FLUSH"] {
+        assert_eq!(store.ask(command).as_deref(), Some("+OK\r\n"));
+    }
+    assert_eq!((one.get("/a"), other.get("/a")), (200, 200));
+    one.until("/a", &["http_req_cnt=4 "]);
+    assert_eq!(one.number("t", "resends"), 0);
+    let keys = ["SELECT 3", "EXISTS spangate/t/k//a"].map(|line| store.ask(line));
+    assert_eq!(keys[1].as_deref(), Some(":1\r\n"));
+    let refused = Node::start(&format!("{} password wrong", redis.url()));
+    assert_eq!(refused.get("/a"), 200);
+    until_any_holds(&refused.socket, "show share", |state| {
+        state.contains("state=lost") && state.contains("last_error=WRONGPASS")
+    });
+    for node in [one, other, refused] {
+        node.stop();
+    }
+}
+
 /// Requests are answered at once while the store is no store, and the state says why.
 fn not_a_store(answer: &'static [u8], expected: &str) {
     let listener = no_store(answer);

@@ -25,12 +25,19 @@ pub struct Redis {
     program: &'static str,
     folder: Folder,
     keeps: Keeps,
+    /// Further words of its command line.
+    arguments: Vec<String>,
     running: Option<Running>,
 }
 
 impl Redis {
     /// Starts one; none where none is installed.
     pub fn start(keeps: Keeps) -> Option<Redis> {
+        Redis::start_with(keeps, &[])
+    }
+
+    /// The same with further words of its command line.
+    pub fn start_with(keeps: Keeps, arguments: &[&str]) -> Option<Redis> {
         let mut programs = PROGRAMS.iter();
         let Some(program) = programs.find(|path| PathBuf::from(path).exists()) else {
             skipped("stick tables shared through a store: there is no redis-server");
@@ -40,6 +47,7 @@ impl Redis {
             program,
             folder: Folder::new(),
             keeps,
+            arguments: arguments.iter().map(|word| (*word).to_owned()).collect(),
             running: None,
         };
         redis.restart();
@@ -68,7 +76,8 @@ impl Redis {
             .arg("--dir")
             .arg(self.folder.root())
             .args(["--save", "", "--appendonly", appends])
-            .args(["--appendfsync", "always"]);
+            .args(["--appendfsync", "always"])
+            .args(&self.arguments);
         self.running = Some(Running::start(command));
         eventually("the store answers", || self.ask("PING"));
     }
@@ -78,16 +87,32 @@ impl Redis {
         self.running = None;
     }
 
-    /// The first bytes of the answer to a command; none if there is no store.
-    pub fn ask(&self, line: &str) -> Option<String> {
-        let mut stream = UnixStream::connect(self.socket()).ok()?;
+    /// A connection; none if there is no store.
+    pub fn connect(&self) -> Option<Connection> {
+        let stream = UnixStream::connect(self.socket()).ok()?;
         stream.set_read_timeout(Some(DEADLINE)).ok()?;
-        stream.write_all(format!("{line}\r\n").as_bytes()).ok()?;
+        Some(Connection(stream))
+    }
+
+    /// The first bytes of the answer to a command; none if there is no store yet.
+    pub fn ask(&self, line: &str) -> Option<String> {
+        let answer = self.connect()?.ask(line);
+        answer.filter(|answer| !answer.starts_with("-LOADING"))
+    }
+}
+
+/// A connection to a store.
+pub struct Connection(UnixStream);
+
+impl Connection {
+    /// The first bytes of the answer to a command; none if the connection ends.
+    pub fn ask(&mut self, line: &str) -> Option<String> {
+        self.0.write_all(format!("{line}\r\n").as_bytes()).ok()?;
         let mut bytes = vec![0; 4096];
-        let count = stream.read(&mut bytes).ok()?;
+        let count = self.0.read(&mut bytes).ok()?;
         bytes.truncate(count);
         let answer = String::from_utf8_lossy(&bytes).into_owned();
-        (count > 0 && !answer.starts_with("-LOADING")).then_some(answer)
+        (count > 0).then_some(answer)
     }
 }
 
