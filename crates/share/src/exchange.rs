@@ -24,6 +24,8 @@ pub const READS_A_ROUND_MAX: usize = 4096;
 pub const KEPT_ITEMS_MAX: usize = 4096;
 /// How long batches are kept after they were sent, milliseconds.
 pub const KEPT_MS: u64 = 60_000;
+/// The shortest time between two attempts to send everything again, milliseconds.
+pub const RESEND_PAUSE_MS: u64 = 1000;
 /// The time after which something is sent even if there is nothing to tell, milliseconds: it shows
 /// whether the store still has its data.
 pub const HEARTBEAT_MS: u64 = 5000;
@@ -45,6 +47,10 @@ pub struct Exchange {
     kept_items: usize,
     /// A batch without changes that is on its way.
     reading: Option<Batch>,
+    /// The last answer named another batch to go on from.
+    was_corrected: bool,
+    /// When everything was last sent again.
+    resent_ms: Option<u64>,
     /// Notes of the log that this round still takes.
     notes_left: usize,
     /// Keys that this round may still read.
@@ -107,6 +113,8 @@ impl Exchange {
             batches: VecDeque::new(),
             kept_items: 0,
             reading: None,
+            was_corrected: false,
+            resent_ms: None,
             notes_left: 0,
             reads_left: 0,
             watch: Watch::default(),
@@ -220,6 +228,7 @@ impl Exchange {
         };
         match Answer::read(value, &self.names, batch.items.len())? {
             Answer::Totals(totals) => {
+                self.was_corrected = false;
                 // A batch that is sent again is followed by others, which its totals do not have.
                 if written.is_none_or(|at| at + 1 == self.batches.len()) {
                     for (item, totals) in batch.items.iter().zip(totals) {
@@ -235,13 +244,20 @@ impl Exchange {
                 }
             }
             Answer::Last(last) => {
-                if last == after || last > self.last {
+                if last == after || last > self.last || self.was_corrected {
                     return Err(Refused);
                 }
+                self.was_corrected = true;
                 self.go_on_from(last);
             }
-            Answer::Lost if after == 0 => return Err(Refused),
-            Answer::Lost => self.begin_again(now_ms),
+            Answer::Lost => {
+                let too_soon = |at| now_ms < at + RESEND_PAUSE_MS;
+                if after == 0 || self.resent_ms.is_some_and(too_soon) {
+                    return Err(Refused);
+                }
+                self.resent_ms = Some(now_ms);
+                self.begin_again(now_ms);
+            }
         }
         self.counters.answers += 1;
         self.answered_ms = Some(now_ms);
@@ -253,6 +269,7 @@ impl Exchange {
     /// The request has no answer. What it has to tell is sent again.
     pub fn failed(&mut self) {
         self.reading = None;
+        self.was_corrected = false;
         self.counters.failures += 1;
     }
 

@@ -189,6 +189,7 @@ fn an_empty_store_is_filled_again() {
         (one.requests(b"k"), other.requests(b"k")),
         (Some(16), Some(16))
     );
+    let later_ms = later_ms + RESEND_PAUSE_MS;
     // It is lost once more, with a batch on its way.
     one.count(b"k", 2, later_ms);
     one.send_without_answer(&mut store, later_ms);
@@ -243,6 +244,42 @@ fn batches_that_are_not_kept_are_counted_as_lost() {
     assert!(store.entries() > KEPT_ITEMS_MAX / 2);
     assert!(one.exchange.counters().lost_batches > 0);
     assert!(one.exchange.is_told());
+}
+
+/// A store that never agrees costs an attempt per connection, and no walk over the table for each.
+#[test]
+fn a_store_that_contradicts_itself_is_left() {
+    let (mut one, mut store) = (Process::new(), FakeStore::default());
+    for number in 1..=3 {
+        one.count(b"k", 1, NOW_MS + number);
+        one.round(&mut store, NOW_MS + number);
+    }
+    let bulk = |text: &str| Value::BulkString(text.as_bytes().to_vec());
+    let last = |number| Value::Array(vec![bulk("last"), Value::Int(number)]);
+    let mut answer = |value: Value, now_ms| {
+        one.count(b"k", 1, now_ms);
+        one.exchange.begin_round();
+        assert!(one.exchange.request(now_ms).is_some());
+        let taken = one.exchange.answered(value, now_ms).is_ok();
+        if !taken {
+            one.exchange.failed();
+        }
+        taken
+    };
+    assert!(answer(last(1), NOW_MS));
+    assert!(!answer(last(2), NOW_MS));
+    assert!(answer(last(2), NOW_MS));
+    let lost = || Value::Array(vec![bulk("lost")]);
+    assert!(answer(lost(), NOW_MS));
+    assert!(!answer(lost(), NOW_MS));
+    let ok = Value::Array(vec![bulk("ok"), bulk("5"), Value::Nil]);
+    assert!(answer(ok.clone(), NOW_MS));
+    assert!(!answer(lost(), NOW_MS + RESEND_PAUSE_MS - 1));
+    assert!(answer(lost(), NOW_MS + RESEND_PAUSE_MS));
+    let later_ms = NOW_MS + HEARTBEAT_MS;
+    store = FakeStore::default();
+    one.round(&mut store, later_ms);
+    assert_eq!(Some(store.sum(b"k", "http_req_cnt")), one.requests(b"k"));
 }
 
 #[test]
