@@ -4,6 +4,8 @@
 use std::sync::Arc;
 
 use config::build::previous::{Held, Previous, PreviousProxy};
+use config::model::Config;
+use tables::Table;
 
 use super::RuntimeConfig;
 use crate::shared::Shared;
@@ -31,13 +33,21 @@ impl RuntimeConfig {
     }
 
     /// Whether filters, their exporters and the rings have the same numbers in the configuration
-    /// before: they are created when the process starts.
+    /// before, and peers share the same tables: they are set up when the process starts.
     #[must_use]
     pub fn numbers_alike(&self, before: &RuntimeConfig) -> bool {
         let (now, then) = (&self.config, &before.config);
         let mut filters = now.otel.iter().zip(&then.otel);
         let mut rings = now.rings.iter().zip(&then.rings);
-        now.otel.len() == then.otel.len()
+        let shared = |config: &Config| -> Vec<*const Table> {
+            let tables = config.tables.iter();
+            let shared = tables.filter(|table| table.definition().peers.is_some());
+            let mut shared: Vec<_> = shared.map(Arc::as_ptr).collect();
+            shared.sort_unstable();
+            shared
+        };
+        shared(now) == shared(then)
+            && now.otel.len() == then.otel.len()
             && now.rings.len() == then.rings.len()
             && rings.all(|(now, then)| now.name == then.name)
             && filters.all(|(now, then)| {

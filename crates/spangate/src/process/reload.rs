@@ -121,7 +121,7 @@ impl Serving {
         let runtime_config = proxy::prepare_after(&before, loaded.config, loaded.tls, now);
         if !runtime_config.numbers_alike(&before) {
             return Err(format!(
-                "{told}The order of filters or rings differs: this needs a new process.\n"
+                "{told}The order of filters or rings differs, or a table that peers share: this needs a new process.\n"
             ));
         }
         if runtime_config.bound_lines().next().is_none() {

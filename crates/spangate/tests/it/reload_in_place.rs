@@ -563,3 +563,21 @@ fn slots_of_servers_are_counted_across_reloads() {
         .expect("sent");
     assert_eq!(first.response().expect("an answer").text(), "a");
 }
+
+#[test]
+fn a_table_that_peers_share_changes_only_with_a_new_process() {
+    let front = listener();
+    let lines = |size: u32, page: &str| {
+        format!(
+            "peers p\nfrontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 200 content-type text/plain string {page}\n\
+             backend t\n stick-table type ip size {size} expire 1h store conn_cnt peers p\n"
+        )
+    };
+    let proxy = Reloaded::start(&lines(10, "one"), &[("FRONT", &front)]);
+    proxy.write(&lines(20, "two"));
+    let answer = proxy.ask("reload");
+    assert!(answer.contains("a table that peers share"), "{answer}");
+    assert_eq!(get(address(&front), "/"), "one");
+    proxy.reload(&lines(10, "two"));
+    assert_eq!(get(address(&front), "/"), "two");
+}
