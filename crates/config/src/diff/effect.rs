@@ -142,6 +142,15 @@ pub enum Change {
 }
 
 impl Change {
+    /// The change of something that stays in its place. None if neither side has it.
+    pub(super) fn between(old: Option<Written>, new: Option<Written>) -> Option<Change> {
+        Some(match (old, new) {
+            (Some(old), Some(new)) => Change::Changed { old, new },
+            (Some(old), None) => Change::Removed(old),
+            (None, new) => Change::Added(new?),
+        })
+    }
+
     /// The text and the place in the old configuration.
     #[must_use]
     pub fn before(&self) -> Option<&Written> {

@@ -18,7 +18,7 @@ pub(super) type Options<'t> = BTreeMap<String, Value<'t>>;
 pub(super) struct Value<'t> {
     statement: &'t Statement,
     words: Range<usize>,
-    /// Earlier lines or words of an option that adds up.
+    /// The words of earlier lines, where each line of the option adds to the ones before.
     before: Vec<Range<usize>>,
     /// In one form for all ways to write it; None for the default.
     key: Option<Vec<u8>>,
@@ -252,10 +252,7 @@ pub(super) struct Difference {
 
 /// The options that differ, by name.
 pub(super) fn compare(old: &Options<'_>, new: &Options<'_>) -> Vec<Difference> {
-    let only_new = new.keys().filter(|name| !old.contains_key(*name));
-    let mut names: Vec<&String> = old.keys().chain(only_new).collect();
-    names.sort();
-    names
+    super::names(old, new)
         .into_iter()
         .filter_map(|name| difference(name, old.get(name), new.get(name)))
         .collect()
@@ -266,17 +263,8 @@ fn difference(name: &str, old: Option<&Value<'_>>, new: Option<&Value<'_>>) -> O
     if key(old) == key(new) {
         return None;
     }
-    let change = match (old, new) {
-        (Some(old), Some(new)) => Change::Changed {
-            old: old.written(),
-            new: new.written(),
-        },
-        (Some(old), None) => Change::Removed(old.written()),
-        (None, Some(new)) => Change::Added(new.written()),
-        (None, None) => return None,
-    };
     Some(Difference {
         option: name.to_owned(),
-        change,
+        change: Change::between(old.map(Value::written), new.map(Value::written))?,
     })
 }

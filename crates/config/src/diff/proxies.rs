@@ -127,14 +127,7 @@ impl Pair<'_, '_> {
         if of(old) == of(new) {
             return None;
         }
-        let change = match (old, new) {
-            (Some(old), Some(new)) => Change::Changed {
-                old: old.written(),
-                new: new.written(),
-            },
-            (Some(old), None) => Change::Removed(old.written()),
-            (None, new) => Change::Added(new?.written()),
-        };
+        let change = Change::between(old.map(Item::written), new.map(Item::written))?;
         let items = old
             .into_iter()
             .map(|item| applies::proxy_line(item.statement));

@@ -113,16 +113,12 @@ impl<'a, 't> Found<'a, 't> {
     }
 
     fn change(&self) -> Option<Change> {
-        Some(
-            match (self.old.map(Item::written), self.new.map(Item::written)) {
-                (Some(old), Some(new)) if matches!(self.step, Step::Moved(_)) => {
-                    Change::Moved { old, new }
-                }
-                (Some(old), Some(new)) => Change::Changed { old, new },
-                (Some(old), None) => Change::Removed(old),
-                (None, new) => Change::Added(new?),
-            },
-        )
+        match (self.old.map(Item::written), self.new.map(Item::written)) {
+            (Some(old), Some(new)) if matches!(self.step, Step::Moved(_)) => {
+                Some(Change::Moved { old, new })
+            }
+            (old, new) => Change::between(old, new),
+        }
     }
 }
 
