@@ -16,7 +16,6 @@ use net::{Driver, ListenerId};
 use super::{Engine, RELEASE_RETRY_MS, Turn};
 use crate::backend::View;
 use crate::ids::{BindId, ConnId};
-use crate::link::{Named, Role, Stage};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::Shared;
 use crate::stream::Stream;
@@ -24,10 +23,10 @@ use crate::stream::Stream;
 /// A configuration of a process, and the state that its workers share.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// The configuration: the first one, or one that was prepared after its predecessor with
-    /// [`crate::prepare_after`].
+    /// The configuration. That of a reload is made with [`crate::prepare_after`].
     pub runtime_config: Arc<RuntimeConfig>,
-    /// Its state: [`RuntimeConfig::share`], or [`RuntimeConfig::share_after`].
+    /// Its state. That of the first configuration is made with [`RuntimeConfig::share`], that of a
+    /// reload with [`RuntimeConfig::share_after`].
     pub shared: Arc<Shared>,
 }
 
@@ -232,18 +231,15 @@ impl Engine {
         self.release_older(now_ms);
     }
 
-    /// Drops the earlier configurations that nothing uses any longer, and reports those that are
-    /// left.
+    /// Drops the earlier configurations that no stream and no client connection follows. Reports
+    /// which are left.
     pub(super) fn release_older(&mut self, now_ms: u64) {
         if self.older.0.is_empty() {
             return;
         }
         let mut used: Vec<u32> = self.streams.all().map(|stream| stream.generation).collect();
-        let clients = self.core.links.iter();
-        used.extend(clients.filter_map(|(_, link)| match &link.role {
-            Role::Client(client) => client.follows,
-            Role::Server(_) | Role::Stream(_) => None,
-        }));
+        let clients = self.core.links.clients();
+        used.extend(clients.filter_map(|(_, client)| client.follows));
         self.older
             .0
             .retain(|older| used.contains(&older.generation));
@@ -262,18 +258,14 @@ impl Engine {
     /// Lets the connections whose lines do not admit the same clients any longer follow the
     /// configuration before. Returns them.
     fn leave_changed_lines(&mut self, before: &RuntimeConfig) -> Vec<ConnId> {
-        let links = &mut self.core.links;
-        let mut left = Vec::new();
-        for slot in 0..links.slots() {
-            let Some(Named::Conn(conn)) = links.at(slot).and_then(|link| links.name(link)) else {
-                continue;
-            };
-            if let Some(client) = links.client_mut(conn)
-                && client.follows.is_none()
-                && !self.runtime_config.admits_alike(client.bind, before)
-            {
+        let clients = self.core.links.clients();
+        let left = clients.filter(|(_, client)| {
+            client.follows.is_none() && !self.runtime_config.admits_alike(client.bind, before)
+        });
+        let left: Vec<ConnId> = left.map(|(conn, _)| conn).collect();
+        for conn in &left {
+            if let Some(client) = self.core.links.client_mut(*conn) {
                 client.follows = Some(before.generation);
-                left.push(conn);
             }
         }
         left
@@ -283,17 +275,10 @@ impl Engine {
     /// after the reload.
     fn lasting(&self) -> Vec<ConnId> {
         let links = &self.core.links;
-        let conns = (0..links.slots()).filter_map(|slot| {
-            let link = links.at(slot)?;
-            let Some(Named::Conn(conn)) = links.name(link) else {
-                return None;
-            };
-            let is_left = links
-                .client(conn)
-                .is_some_and(|client| client.follows.is_some());
-            (is_left && links.multiplexes(conn) && !links.is_ending(conn)).then_some(conn)
+        let left = links.clients().filter(|(conn, client)| {
+            client.follows.is_some() && links.multiplexes(*conn) && !links.is_ending(*conn)
         });
-        conns.collect()
+        left.map(|(conn, _)| conn).collect()
     }
 
     /// A client that goes on with new requests after it was told to stop is served no further.
@@ -330,14 +315,7 @@ impl<D: Driver> Turn<'_, D> {
         if self.cx.take_no_more_exchanges(conn) {
             return;
         }
-        let links = &self.cx.core.links;
-        let is_idle = links
-            .get(conn)
-            .is_some_and(|link| link.is_free() && !link.blocked);
-        let has_asked = links
-            .client(conn)
-            .is_some_and(|client| client.stage == Stage::Ready && client.streams > 0);
-        if is_idle && has_asked {
+        if self.cx.core.links.is_between_requests(conn) {
             let end_ms = self.cx.now_ms().saturating_add(LEFT_IDLE_MS);
             self.cx.set_link_deadline(conn, end_ms);
         }

@@ -262,6 +262,15 @@ impl Links {
         }
     }
 
+    /// Whether a client has asked before and waits on its connection with no request under way.
+    pub fn is_between_requests(&self, conn: ConnId) -> bool {
+        let is_idle = self
+            .get(conn)
+            .is_some_and(|link| link.is_free() && !link.blocked);
+        let has_asked = |client: &Client| client.stage == Stage::Ready && client.streams > 0;
+        is_idle && self.client(conn).is_some_and(has_asked)
+    }
+
     /// The session of a client's connection.
     #[inline]
     pub fn session(&self, client: impl Into<LinkId>) -> Option<&Session> {
@@ -272,6 +281,16 @@ impl Links {
     /// All connections.
     pub fn iter(&self) -> impl Iterator<Item = (LinkId, &Link)> {
         self.links.iter()
+    }
+
+    /// The connections of clients.
+    pub fn clients(&self) -> impl Iterator<Item = (ConnId, &Client)> {
+        self.links.iter().filter_map(|(link, entry)| {
+            let Role::Client(client) = &entry.role else {
+                return None;
+            };
+            Some((ConnId::of(link), &**client))
+        })
     }
 
     /// The connection in a slot, if there is one.

@@ -89,17 +89,12 @@ impl<D: Driver> Cx<'_, D> {
             return;
         }
         let now = self.now();
-        let Some(entry) = self.core.links.get(link) else {
-            return;
-        };
-        let between = entry.is_free() && !entry.blocked;
         let Some(client) = self.core.links.client(link) else {
             return;
         };
         let options = &self.runtime_config.proxy(client.frontend()).options;
         // A client that has not sent a request yet keeps its full timeout.
-        let has_asked = client.stage == Stage::Ready && client.streams > 0;
-        if between && has_asked && !options.idle_close_on_response {
+        if self.core.links.is_between_requests(link) && !options.idle_close_on_response {
             let wait_ms = self.wait_ms(ConnWait::NextRequest(client.frontend()));
             let idle_end_ms = deadline(client.idle_since, wait_ms);
             if idle_end_ms <= now.ms() {
