@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use net::Addr;
-use proxy::{FrontendState, Shared};
+use proxy::{FrontendState, RuntimeConfig, Shared};
 use rustix::net::{Shutdown, listen, shutdown};
 
 use crate::handover::Exposed;
@@ -44,19 +44,20 @@ impl Frontends {
         all.any(|socket| socket.frontend == frontend && socket.bind == bind)
     }
 
-    /// The sockets of bind lines that are not bound any longer.
-    pub fn closing(&self, is_bound: impl Fn(usize, usize) -> bool) -> Vec<Arc<OwnedFd>> {
+    /// The sockets of bind lines that are not bound in the next configuration.
+    pub fn closing(&self, next: &RuntimeConfig) -> Vec<Arc<OwnedFd>> {
         let sockets = self.sockets();
         let closing = sockets
             .iter()
-            .filter(|socket| !is_bound(socket.frontend, socket.bind));
+            .filter(|socket| !next.is_bound_at(socket.frontend, socket.bind));
         closing.map(|socket| Arc::clone(&socket.fd)).collect()
     }
 
-    /// Forgets the sockets of bind lines that are closed. Workers accept what waits on them.
-    pub fn retain(&self, exposed: &Exposed, is_bound: impl Fn(usize, usize) -> bool) {
+    /// Forgets the sockets of bind lines that are not bound in the next configuration. Workers
+    /// accept what waits on them.
+    pub fn retain(&self, exposed: &Exposed, next: &RuntimeConfig) {
         self.sockets().retain(|socket| {
-            let is_bound = is_bound(socket.frontend, socket.bind);
+            let is_bound = next.is_bound_at(socket.frontend, socket.bind);
             if !is_bound {
                 exposed.remove(&socket.fd);
             }

@@ -51,6 +51,15 @@ pub(crate) struct Unbound {
 }
 
 impl Unbound {
+    /// The sockets, if all lines could be bound.
+    fn or(self, listening: Listening) -> Result<Listening, Unbound> {
+        if self.messages.is_empty() {
+            Ok(listening)
+        } else {
+            Err(self)
+        }
+    }
+
     fn add(&mut self, proxy: &Proxy, bind: &Bind, error: &std::io::Error) {
         self.is_in_use |= error.kind() == std::io::ErrorKind::AddrInUse;
         let kind = if proxy.is_backend {
@@ -91,20 +100,13 @@ impl Listening {
     /// Some lines cannot be bound.
     pub fn open(config: &Config, workers: usize, sockets: &mut Sockets) -> Result<Self, Unbound> {
         let mut unbound = Unbound::default();
-        let mut listening = Listening {
-            by_worker: (0..workers).map(|_| Vec::new()).collect(),
-            ..Listening::default()
-        };
+        let mut listening = Listening::none(workers);
         listening.open_lines(config, &first_lines(config), sockets, &mut unbound);
         listening.peers = PeerSockets::open(config, sockets, &mut unbound);
-        if unbound.messages.is_empty() {
-            Ok(listening)
-        } else {
-            Err(unbound)
-        }
+        unbound.or(listening)
     }
 
-    /// Opens further bind lines of a process that serves.
+    /// Opens bind lines for workers that already serve others.
     ///
     /// # Errors
     /// Some lines cannot be bound.
@@ -115,15 +117,15 @@ impl Listening {
         sockets: &mut Sockets,
     ) -> Result<Self, Unbound> {
         let mut unbound = Unbound::default();
-        let mut listening = Listening {
+        let mut listening = Listening::none(workers);
+        listening.open_lines(config, lines, sockets, &mut unbound);
+        unbound.or(listening)
+    }
+
+    fn none(workers: usize) -> Listening {
+        Listening {
             by_worker: (0..workers).map(|_| Vec::new()).collect(),
             ..Listening::default()
-        };
-        listening.open_lines(config, lines, sockets, &mut unbound);
-        if unbound.messages.is_empty() {
-            Ok(listening)
-        } else {
-            Err(unbound)
         }
     }
 

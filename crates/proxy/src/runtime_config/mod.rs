@@ -299,9 +299,15 @@ impl RuntimeConfig {
 
     /// Whether a line that has a number is bound in this configuration.
     pub(crate) fn is_bound(&self, line: BindId) -> bool {
-        let proxy = self.config.proxies.get(line.frontend.place());
+        self.is_bound_at(line.frontend.place(), line.place)
+    }
+
+    /// The same for the index of a frontend in the configuration, and that of its bind line.
+    #[must_use]
+    pub fn is_bound_at(&self, frontend: usize, bind: usize) -> bool {
+        let proxy = self.config.proxies.get(frontend);
         let proxy = proxy.filter(|proxy| proxy.is_frontend && !proxy.disabled);
-        let bind = proxy.and_then(|proxy| proxy.binds.get(line.place));
+        let bind = proxy.and_then(|proxy| proxy.binds.get(bind));
         bind.is_some_and(|bind| !bind.is_removed)
     }
 

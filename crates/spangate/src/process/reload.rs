@@ -194,21 +194,13 @@ impl Serving {
     /// The sockets of lines that close. A line of another frontend with the same address takes them
     /// over, so that no connection that waits on them is lost.
     fn sockets_to_take(&self, runtime_config: &RuntimeConfig) -> Sockets {
-        let lines: Vec<BoundLine> = runtime_config.bound_lines().collect();
-        let is_bound = |frontend, bind| {
-            let mut lines = lines.iter();
-            lines.any(|line| line.frontend == frontend && line.bind == bind)
-        };
-        Sockets::new(Taken::from_own(&self.frontends.closing(is_bound)))
+        let closing = self.frontends.closing(runtime_config);
+        Sockets::new(Taken::from_own(&closing))
     }
 
     /// The other parts of the process follow the workers.
     fn follow(&mut self, next: &Generation, sockets: Sockets, listening: Listening) {
-        let lines: Vec<BoundLine> = next.runtime_config.bound_lines().collect();
-        self.frontends.retain(&self.exposed, |frontend, bind| {
-            let mut lines = lines.iter();
-            lines.any(|line| line.frontend == frontend && line.bind == bind)
-        });
+        self.frontends.retain(&self.exposed, &next.runtime_config);
         self.exposed.add(sockets.into_exposed());
         self.frontends.add(listening.sockets());
         listening.tell();

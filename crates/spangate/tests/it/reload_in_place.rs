@@ -47,6 +47,14 @@ impl Reloaded {
         ask_any(&self.socket, line)
     }
 
+    /// The number of descriptors that the process has open.
+    fn descriptors(&self) -> usize {
+        let info = self.ask("show info");
+        let pid = info.lines().find_map(|line| line.strip_prefix("Pid: "));
+        let path = format!("/proc/{}/fd", pid.expect("a number"));
+        std::fs::read_dir(path).expect("a folder").count()
+    }
+
     /// Reloads with these lines.
     fn reload(&self, lines: &str) -> String {
         self.write(lines);
@@ -334,21 +342,15 @@ fn many_reloads_leave_nothing_behind() {
     };
     let proxy = Reloaded::start(&lines(0), &[("FRONT", &front)]);
     let mut kept = Client::connect(address(&front));
-    let descriptors = || {
-        let pid = proxy.ask("show info");
-        let pid = pid.lines().find_map(|line| line.strip_prefix("Pid: "));
-        let path = format!("/proc/{}/fd", pid.expect("a number"));
-        std::fs::read_dir(path).expect("a folder").count()
-    };
     let mut before = 0;
     for number in 1..=60 {
         proxy.reload(&lines(number));
         assert_eq!(kept.get("/").text(), "a");
         if number == 20 {
-            before = descriptors();
+            before = proxy.descriptors();
         }
     }
-    let after = descriptors();
+    let after = proxy.descriptors();
     assert!(after <= before + 4, "{before} descriptors, then {after}");
     assert_eq!(proxy.ask("show stat").matches("BACKEND").count(), 1);
 }
@@ -490,21 +492,15 @@ fn earlier_configurations_hold_no_descriptors() {
         )
     };
     let proxy = Reloaded::start(&lines(0), &[("FRONT", &front)]);
-    let descriptors = || {
-        let info = proxy.ask("show info");
-        let pid = info.lines().find_map(|line| line.strip_prefix("Pid: "));
-        let path = format!("/proc/{}/fd", pid.expect("a number"));
-        std::fs::read_dir(path).expect("a folder").count()
-    };
     let mut client = Client::connect(address(&front));
     assert_eq!(client.get("/").text(), "a");
     proxy.reload(&lines(1));
-    let before = descriptors();
+    let before = proxy.descriptors();
     for number in 2..12 {
         proxy.reload(&lines(number));
         assert_eq!(client.get("/").text(), "a");
     }
-    let after = descriptors();
+    let after = proxy.descriptors();
     assert!(after <= before + 4, "{before} descriptors, then {after}");
     assert!(before < 100, "{before} descriptors");
 }
