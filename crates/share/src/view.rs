@@ -40,8 +40,9 @@ pub struct Counters {
     pub failures: u64,
     /// How often the store was found empty, so that everything was sent again.
     pub resends: u64,
-    /// Entries that were removed before their changes were sent: these changes are lost.
+    /// Entries that were removed before their changes were sent. These changes are lost.
     pub removed_unsent: u64,
-    /// Batches that the store lost and that were no longer kept: their changes are lost.
+    /// Batches that the store has lost and that this process cannot send again, because it no longer
+    /// keeps them. Their changes are lost.
     pub lost_batches: u64,
 }

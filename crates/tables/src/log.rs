@@ -47,8 +47,8 @@ impl Feed {
         }
     }
 
-    /// Has [`Feed::ring`] wake the owner again. Returns false if there are notes already; the owner
-    /// is then awake.
+    /// The owner goes to sleep: from now on [`Feed::ring`] wakes it. Returns false if there are notes
+    /// to read. In this case the owner stays awake.
     pub fn sleep(&self, has_notes: impl FnOnce() -> bool) -> bool {
         self.is_awake.store(false, Ordering::Release);
         if has_notes() {

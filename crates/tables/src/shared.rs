@@ -137,7 +137,7 @@ pub enum Total {
 /// How a data type is shared; none if it is not.
 fn kind_of(data: Data, period_ms: u32) -> Option<SharedKind> {
     match data.shape() {
-        // The number of connections of this process, at this moment.
+        // Connections that are open now: they belong to this process.
         Shape::Count if data == Data::ConnCur => None,
         Shape::Count if matches!(data, Data::Gpt | Data::Gpt0) => Some(SharedKind::Tag),
         Shape::Count | Shape::Total => Some(SharedKind::Sum),

@@ -172,7 +172,7 @@ pub struct Wanted<'t> {
     pub is_backend: bool,
 }
 
-/// A place that is needed for a backend that is added at run time.
+/// A reserved place, which a command at run time can use to add a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedReserve<'t> {
     /// The name of its `defaults` section.

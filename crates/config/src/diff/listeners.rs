@@ -1,4 +1,5 @@
-//! The addresses of a frontend: which are opened and closed, and which options change.
+//! Compares the `bind` lines of a frontend: the addresses that are opened or closed, and the options
+//! that change.
 
 use super::align;
 use super::item::{self, Item};

@@ -12,7 +12,7 @@ use libc::c_void;
 /// not find the disk full, which would end the process.
 ///
 /// # Errors
-/// There is no room, or the file system cannot reserve any.
+/// The disk is full, or the file system cannot reserve room.
 pub fn reserve(file: &File, bytes: u64) -> io::Result<()> {
     let bytes = libc::off_t::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
     // SAFETY: no pointers.

@@ -46,7 +46,7 @@ pub(super) async fn run(setup: Setup, mut commands: UnboundedReceiver<Command>) 
     });
     let ends: Vec<JoinHandle<()>> = ends.collect();
     for task in ends {
-        // A task that failed has nothing to send any more.
+        // The error of a task that has failed: the task cannot send its changes.
         let _ = task.await;
     }
 }

@@ -373,7 +373,8 @@ fn a_store_may_ask_for_an_account() {
     }
 }
 
-/// Requests are answered at once while the store is no store, and the state says why.
+/// The address of the store leads to another service. Requests are answered at once, and
+/// `show share` tells the error.
 fn not_a_store(answer: &'static [u8], expected: &str) {
     let listener = no_store(answer);
     let node = Node::start(&format!("redis://{}", address(&listener)));
