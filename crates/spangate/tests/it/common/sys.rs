@@ -30,9 +30,10 @@ pub fn is_root() -> bool {
 pub fn inherit_from_3(command: &mut Command, fds: Vec<RawFd>) {
     let place = move || {
         for (number, fd) in (3..).zip(&fds) {
-            // SAFETY: no pointers; dup2 may be called between fork and exec. The exec would close
-            // the replaced descriptor anyway.
-            if unsafe { libc::dup2(*fd, number) } < 0 {
+            // SAFETY: no pointers; dup2 and fcntl may be called between fork and exec. The exec
+            // would close the replaced descriptor anyway. If both are the same, dup2 does nothing:
+            // the descriptor would still be closed by the exec.
+            if unsafe { libc::dup2(*fd, number) < 0 || libc::fcntl(number, libc::F_SETFD, 0) < 0 } {
                 return Err(io::Error::last_os_error());
             }
         }
