@@ -4,8 +4,7 @@
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::reader::Input;
 use std::ffi::OsStr;
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -40,30 +39,25 @@ pub fn load(paths: &[impl AsRef<Path>], diagnostics: &mut Diagnostics) -> Vec<In
 
 /// The files for `path`.
 fn expand(path: &Path) -> io::Result<Vec<PathBuf>> {
-    if !fs::metadata(path)?.is_dir() {
+    if !files::info(path)?.is_dir {
         return Ok(vec![path.to_owned()]);
     }
-    let mut names = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let name = entry?.file_name();
-        if is_configuration(&name) {
-            names.push(name);
+    let mut found = Vec::new();
+    for name in files::names(path)? {
+        if !is_configuration(&name) {
+            continue;
         }
-    }
-    names.sort();
-    let mut files = Vec::new();
-    for name in names {
         // Joined like in HAProxy, so that names in messages look familiar.
         let file = PathBuf::from(
             [path.as_os_str(), OsStr::new("/"), &name]
                 .into_iter()
                 .collect::<std::ffi::OsString>(),
         );
-        if fs::metadata(&file)?.is_file() {
-            files.push(file);
+        if files::info(&file)?.is_file {
+            found.push(file);
         }
     }
-    Ok(files)
+    Ok(found)
 }
 
 /// Whether the name is not hidden and its first `.cfg` is at its end (not `a.cfg.cfg`, as in
@@ -90,14 +84,12 @@ fn load_file(path: &Path, inputs: &mut Vec<Input>, diagnostics: &mut Diagnostics
 }
 
 fn read_bounded(path: &Path) -> io::Result<Vec<u8>> {
-    let file = File::open(path)?;
-    let limit = if file.metadata()?.is_file() {
+    let limit = if files::info(path)?.is_file {
         MAX_FILE_BYTES
     } else {
         MAX_STREAM_BYTES
     };
-    let mut text = Vec::new();
-    file.take(limit + 1).read_to_end(&mut text)?;
+    let text = files::read(path, limit + 1)?;
     if text.len() as u64 > limit {
         Err(io::Error::other(format!(
             "input is too large, limited to {} MB",
@@ -122,6 +114,7 @@ fn fail(diagnostics: &mut Diagnostics, what: &str, path: &Path, error: &io::Erro
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn names_of_configuration_files() {

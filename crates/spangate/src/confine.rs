@@ -7,6 +7,7 @@ mod forks;
 use std::ffi::CString;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use config::model::{Capability, Global};
 use rustix::thread::{self, CapabilitySet, CapabilitySets};
@@ -76,6 +77,12 @@ pub(crate) fn warn_of_root(global: &Global) {
     }
 }
 
+/// The directory that `chroot` makes the root. `chroot /` changes nothing, and needs no privilege.
+pub(crate) fn root_of(global: &Global) -> Option<&Path> {
+    let directory = global.chroot.as_deref();
+    directory.filter(|directory| directory.as_os_str() != "/")
+}
+
 /// Confines the process: chroot, then group, then user; each only if configured. Threads that
 /// already run lose their capabilities too.
 ///
@@ -83,9 +90,7 @@ pub(crate) fn warn_of_root(global: &Global) {
 /// The step that failed.
 pub(crate) fn confine(global: &Global) -> Result<(), String> {
     let failed = |what: &str| format!("Cannot {what} : {}.", io::Error::last_os_error());
-    // `chroot /` changes nothing, and needs no privilege.
-    let directory = global.chroot.as_ref();
-    if let Some(directory) = directory.filter(|directory| directory.as_os_str() != "/") {
+    if let Some(directory) = root_of(global) {
         let is_auto = directory.as_os_str() == CHROOT_AUTO;
         let path = if is_auto {
             anonymous_directory()?

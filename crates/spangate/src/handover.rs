@@ -25,6 +25,8 @@ use rustix::net::{
 /// Messages on a [`Channel`]: each carries a connection.
 const ASKS_FOR_SOCKETS: &[u8] = b"+";
 const BRINGS_COMMANDS: &[u8] = b"c";
+/// From a worker to its master.
+const ASKS_FOR_FILES: &[u8] = b"f";
 
 /// The command that requests the sockets.
 pub(crate) const COMMAND: &str = "_getsocks";
@@ -148,10 +150,24 @@ fn send_with(to: impl AsFd, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<
 }
 
 fn receive_with(from: impl AsFd, bytes: &mut [u8], fds: &mut Vec<OwnedFd>) -> io::Result<usize> {
+    receive_flagged(from, bytes, fds, RecvFlags::empty())
+}
+
+fn receive_flagged(
+    from: impl AsFd,
+    bytes: &mut [u8],
+    fds: &mut Vec<OwnedFd>,
+    flags: RecvFlags,
+) -> io::Result<usize> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_A_MESSAGE))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(bytes)];
-    let received = recvmsg(from, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC)?;
+    let received = recvmsg(
+        from,
+        &mut parts,
+        &mut control,
+        flags | RecvFlags::CMSG_CLOEXEC,
+    )?;
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
             fds.extend(rights);
@@ -326,6 +342,12 @@ impl<'a> Records<'a> {
 #[derive(Debug)]
 pub(crate) struct Channel(OwnedFd);
 
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
 impl Channel {
     /// Both ends.
     ///
@@ -356,6 +378,33 @@ impl Channel {
         Ok(ours)
     }
 
+    /// Requests a snapshot of the files from the master. Returns the connection that brings it.
+    ///
+    /// # Errors
+    /// The master has ended.
+    pub fn ask_for_files(&self) -> io::Result<UnixStream> {
+        let (ours, theirs) = UnixStream::pair()?;
+        send_with(&self.0, ASKS_FOR_FILES, &[theirs.as_fd()])?;
+        Ok(ours)
+    }
+
+    /// Reads a worker's request for the files, if there is one. Does not wait.
+    ///
+    /// # Errors
+    /// The worker has ended.
+    pub fn request_for_files(&self) -> io::Result<Option<UnixStream>> {
+        let mut message = [0];
+        let mut fds = Vec::new();
+        let flags = RecvFlags::DONTWAIT;
+        match receive_flagged(&self.0, &mut message, &mut fds, flags) {
+            Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+            Ok(_) if message == ASKS_FOR_FILES => Ok(fds.pop().map(UnixStream::from)),
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Answers requests for the sockets on a thread of its own, until the other end is closed: the
     /// master has ended. `commands` receives the sessions of the runtime interface, and `orphaned`
     /// runs at the end.
@@ -363,7 +412,7 @@ impl Channel {
     /// # Errors
     /// The thread cannot be started.
     pub fn serve(
-        self,
+        self: Arc<Self>,
         exposed: Arc<Exposed>,
         commands: impl Fn(UnixStream) + Send + 'static,
         orphaned: impl FnOnce() + Send + 'static,
@@ -424,7 +473,7 @@ mod tests {
 
     fn handed_over(exposed: Exposed) -> io::Result<Taken> {
         let (here, there) = Channel::pair().expect("a channel");
-        there
+        Arc::new(there)
             .serve(Arc::new(exposed), drop, || ())
             .expect("a thread");
         Taken::from_channel(&here)

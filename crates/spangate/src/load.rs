@@ -232,14 +232,21 @@ pub(crate) fn load_again(
     }
 }
 
+/// Reads the files and everything that they name, for the snapshot of another process: that one
+/// reads them once more and reports their faults.
+pub(crate) fn read_everything(args: &Args) {
+    if let Ok(inputs) = inputs_again(args) {
+        build_texts(args, inputs, Diagnostics::new(), None);
+    }
+}
+
 /// The texts of the files as they are now.
 ///
 /// # Errors
 /// The messages about files that cannot be read.
 pub(crate) fn inputs_again(args: &Args) -> Result<Vec<Input>, String> {
     for file in &args.files {
-        let is_special =
-            std::fs::metadata(file).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+        let is_special = files::info(file).is_ok_and(|info| !info.is_file && !info.is_dir);
         if is_special {
             return Err(format!(
                 "{file} is neither a file nor a directory: reading it may never end.\n"

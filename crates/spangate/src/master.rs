@@ -16,10 +16,12 @@
 mod board;
 mod cli;
 mod commands;
+mod snapshots;
 mod start;
 
 use std::io::Write as _;
 use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,6 +92,8 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
         starting: None,
         failed: Vec::new(),
         current: None,
+        requests: None,
+        reader: None,
         tune: MasterTune::default(),
         exit: None,
         stop: None,
@@ -104,6 +108,10 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
             Event::Signal(signal) => master.handle(signal),
             Event::Report => master.read_report(),
             Event::Overdue => master.end_start(),
+            Event::Files(to) => {
+                master.send_files(to);
+                None
+            }
         };
         if let Some(code) = ended {
             return Ok(ExitCode::from(code));
@@ -132,6 +140,8 @@ enum Event {
     Report,
     /// A worker did not serve in time.
     Overdue,
+    /// The serving worker requests a snapshot of the files.
+    Files(UnixStream),
 }
 
 /// Those who asked for a start.
@@ -172,6 +182,10 @@ struct Processes<'a> {
     failed: Vec<i32>,
     /// The process number of the serving worker.
     current: Option<i32>,
+    /// The channel from which the serving worker's requests are read.
+    requests: Option<Arc<Channel>>,
+    /// The process that reads files for the serving worker.
+    reader: Option<i32>,
     /// The settings for the master in the worker's files.
     tune: MasterTune,
     /// The exit code for when no worker is left.
@@ -186,12 +200,17 @@ struct Processes<'a> {
 
 impl Processes<'_> {
     /// Waits for the next event.
-    fn wait(&self, signals: &Signals, waiting: &OwnedFd) -> Result<Event, String> {
+    fn wait(&mut self, signals: &Signals, waiting: &OwnedFd) -> Result<Event, String> {
         loop {
             if let Some(signal) = signals.wait_for(Duration::ZERO) {
                 return Ok(Event::Signal(signal));
             }
             let mut fds = vec![PollFd::new(waiting, PollFlags::IN)];
+            let requests = self.requests.clone();
+            if let Some(channel) = &requests {
+                fds.push(PollFd::new(&**channel, PollFlags::IN));
+            }
+            let before_pipe = fds.len();
             let mut left = None;
             if let Some(starting) = &self.starting {
                 fds.push(PollFd::new(&starting.pipe, PollFlags::IN));
@@ -208,11 +227,24 @@ impl Processes<'_> {
                 });
             }
             match poll(&mut fds, left.as_ref()) {
-                Ok(_) if fds.get(1).is_some_and(|fd| !fd.revents().is_empty()) => {
-                    return Ok(Event::Report);
-                }
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(format!("Cannot wait for events : {error}.")),
+            }
+            let is_ready = |at| {
+                fds.get(at)
+                    .is_some_and(|fd: &PollFd<'_>| !fd.revents().is_empty())
+            };
+            if is_ready(before_pipe) {
+                return Ok(Event::Report);
+            }
+            if let Some(channel) = &requests
+                && is_ready(1)
+            {
+                match channel.request_for_files() {
+                    Ok(Some(to)) => return Ok(Event::Files(to)),
+                    Ok(None) => {}
+                    Err(_) => self.requests = None,
+                }
             }
         }
     }
@@ -345,6 +377,8 @@ impl Processes<'_> {
         notice("Loading success.");
         let old = self.current.replace(pid);
         self.tune = tune;
+        let channel = Arc::new(channel);
+        self.requests = Some(Arc::clone(&channel));
         self.board
             .lock()
             .replace(pid, channel, net::sys::monotonic_ns());
@@ -414,6 +448,17 @@ impl Processes<'_> {
         }
     }
 
+    /// Sends the files to the serving worker, which reloads in place. One process at a time reads.
+    fn send_files(&mut self, to: UnixStream) {
+        if self.reader.is_some() {
+            return;
+        }
+        match snapshots::send(self.args, &self.board, to) {
+            Ok(pid) => self.reader = Some(pid),
+            Err(error) => warning(&format!("Cannot read the files for the worker : {error}.")),
+        }
+    }
+
     /// Reports the end of a start or reload to those who asked for it.
     fn settle(&self, success: bool, asked: Vec<Asked>) {
         startup::is_over();
@@ -442,6 +487,10 @@ impl Processes<'_> {
     /// Collects children that have ended. Returns the exit code of the master if no worker is left.
     fn reap(&mut self) -> Option<u8> {
         while let Some((pid, code)) = sys::reap() {
+            if self.reader == Some(pid) {
+                self.reader = None;
+                continue;
+            }
             self.board.lock().remove(pid);
             self.failed.retain(|failed| *failed != pid);
             let is_current = self.current == Some(pid);

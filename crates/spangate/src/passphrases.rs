@@ -19,7 +19,9 @@ pub(crate) fn ask(command: Option<&PassphraseCommand>, file: &Path) -> Result<Ve
         return Err("no 'ssl-passphrase-cmd' is defined".to_owned());
     };
     let program = command.program.to_string_lossy();
-    run(command, file).map_err(|error| format!("'{program}' : {}", net::sys::plain_error(&error)))
+    let name = format!("passphrase of {}", file.display());
+    let passphrase = files::other(&name, || run(command, file));
+    passphrase.map_err(|error| format!("'{program}' : {}", net::sys::plain_error(&error)))
 }
 
 fn run(command: &PassphraseCommand, file: &Path) -> io::Result<Vec<u8>> {

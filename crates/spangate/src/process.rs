@@ -2,7 +2,7 @@
 
 mod reload;
 
-pub(crate) use reload::{Kind as ReloadKind, Reloads};
+pub(crate) use reload::{FILES_TIME, Kind as ReloadKind, Reloads};
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -258,9 +258,14 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
             }
         }
     }
-    if let Some(Master { ready, channel, .. }) = master {
+    let mut channel = None;
+    if let Some(Master {
+        ready, channel: to, ..
+    }) = master
+    {
+        let to = channel.insert(Arc::new(to));
         let visitors = doors.visitors();
-        channel
+        Arc::clone(to)
             .serve(
                 Arc::clone(&exposed),
                 move |stream| visitors.serve(stream),
@@ -302,6 +307,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         peers,
         shares,
         forwards,
+        master: channel,
     };
     serving.wait(&signals, args);
     serving.end_checks();
@@ -446,6 +452,8 @@ struct Serving {
     shares: Shares,
     /// The running receivers of logs.
     forwards: Option<log_forward::Running>,
+    /// The channel to the master, where there is one.
+    master: Option<Arc<Channel>>,
 }
 
 impl Serving {

@@ -261,6 +261,13 @@ pub(crate) fn end_worker(code: ExitCode) -> ! {
     std::process::exit(i32::from(code != ExitCode::SUCCESS))
 }
 
+/// Lets the system end this process after a time, unless it ends before (SIGALRM).
+pub(crate) fn end_after(time: std::time::Duration) {
+    let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    // SAFETY: no pointers; the signal has its default action.
+    unsafe { libc::alarm(seconds) };
+}
+
 /// Ends the process at once, without cleanup (`debug dev exit`).
 #[expect(
     clippy::disallowed_methods,

@@ -125,11 +125,11 @@ impl std::error::Error for IdentityError {}
 /// Reads a file of certificates or keys.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, IdentityError> {
     let unreadable = |error| IdentityError::Unreadable(path.to_owned(), error);
-    let size = std::fs::metadata(path).map_err(unreadable)?.len();
-    if size > PEM_BYTES_MAX {
+    let text = files::read(path, PEM_BYTES_MAX + 1).map_err(unreadable)?;
+    if text.len() as u64 > PEM_BYTES_MAX {
         return Err(IdentityError::TooLarge(path.to_owned()));
     }
-    std::fs::read(path).map_err(unreadable)
+    Ok(text)
 }
 
 /// The certificates of a PEM text.
@@ -500,9 +500,9 @@ impl Chains {
     pub fn load(directory: &Path) -> Result<Chains, IdentityError> {
         let unreadable = |error| IdentityError::Unreadable(directory.to_owned(), error);
         let mut chains = Vec::new();
-        for entry in std::fs::read_dir(directory).map_err(unreadable)? {
-            let file = entry.map_err(unreadable)?.path();
-            if file.is_file() {
+        for name in files::names(directory).map_err(unreadable)? {
+            let file = directory.join(name);
+            if files::is_file(&file) {
                 let chain = certificates(&read(&file)?, &file)?;
                 chains.push((file, chain));
             }

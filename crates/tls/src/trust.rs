@@ -71,7 +71,7 @@ impl Authorities {
     /// See [`TrustError`].
     pub fn load(path: &Path) -> Result<Authorities, TrustError> {
         let mut all = Vec::new();
-        for file in files(path) {
+        for file in files_at(path) {
             all.extend(certificates(&read(&file)?, &file)?);
         }
         Authorities::of(all, path)
@@ -82,8 +82,13 @@ impl Authorities {
     /// # Errors
     /// The system trusts none.
     pub fn system() -> Result<Authorities, TrustError> {
-        let found = rustls_native_certs::load_native_certs();
-        Authorities::of(found.certs, Path::new("@system-ca"))
+        const NAME: &str = "@system-ca";
+        let path = Path::new(NAME);
+        let joined = files::other(NAME, || {
+            Ok(join(&rustls_native_certs::load_native_certs().certs))
+        });
+        let joined = joined.map_err(|error| IdentityError::Unreadable(path.to_owned(), error))?;
+        Authorities::of(split(&joined), path)
     }
 
     /// Adds the authorities of a PEM text; errors name `path`.
@@ -185,13 +190,35 @@ impl Trusted {
     }
 }
 
+/// Certificates as one piece of bytes: each after its length.
+fn join(certificates: &[CertificateDer<'_>]) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for der in certificates {
+        joined.extend_from_slice(&(der.len() as u64).to_ne_bytes());
+        joined.extend_from_slice(der);
+    }
+    joined
+}
+
+/// The certificates of [`join`].
+fn split(mut joined: &[u8]) -> Vec<CertificateDer<'static>> {
+    let mut certificates = Vec::new();
+    while let Some((len, rest)) = joined.split_first_chunk() {
+        let len = usize::try_from(u64::from_ne_bytes(*len)).unwrap_or(usize::MAX);
+        let Some((der, rest)) = rest.split_at_checked(len) else {
+            break;
+        };
+        certificates.push(der.to_vec().into());
+        joined = rest;
+    }
+    certificates
+}
+
 /// The file, or the files of the directory in order of their names.
-fn files(path: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = std::fs::read_dir(path) else {
+fn files_at(path: &Path) -> Vec<PathBuf> {
+    let Ok(names) = files::names(path) else {
         return vec![path.to_owned()];
     };
-    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
-    files.retain(|file| file.is_file());
-    files.sort();
-    files
+    let paths = names.iter().map(|name| path.join(name));
+    paths.filter(|file| files::is_file(file)).collect()
 }

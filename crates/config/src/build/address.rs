@@ -5,7 +5,7 @@ use super::line::{Line, Parse};
 use crate::model::{BindAddress, ServerAddress};
 use net::Addr;
 use std::borrow::Cow;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use syntax::octets::readable;
 
@@ -188,10 +188,9 @@ fn ip(host: &str, v6: Option<bool>, names: Names, text: &str) -> Result<IpAddr, 
     if !host.bytes().all(is_allowed) {
         return Err(format!("invalid address: '{host}' in '{text}'"));
     }
-    let found = (host, 0)
-        .to_socket_addrs()
+    let found = files::addresses(host)
         .ok()
-        .and_then(|all| all.map(|addr| addr.ip()).find(suits));
+        .and_then(|all| all.into_iter().find(suits));
     found.ok_or_else(|| format!("could not resolve address '{host}'"))
 }
 

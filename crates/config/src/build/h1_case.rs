@@ -4,7 +4,6 @@
 use super::global::GlobalBuild;
 use super::line::{Line, Parse};
 use std::collections::HashMap;
-use std::io::Read;
 use syntax::octets::readable;
 
 /// The largest accepted file.
@@ -32,12 +31,8 @@ pub fn adjust_file(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         |what: String| line.fault(1, format!("h1-headers-case-adjust-file '{name}' : {what}."));
     let from = &line.span(1).source.name;
     let path = build.shared.default_path.resolve(line.path(1), from);
-    let mut text = Vec::new();
-    std::fs::File::open(&path)
-        .map_err(|_| fault("failed to open file".into()))?
-        .take(FILE_BYTES_MAX)
-        .read_to_end(&mut text)
-        .map_err(|_| fault("failed to read file".into()))?;
+    let text = files::read(&path, FILE_BYTES_MAX);
+    let text = text.map_err(|_| fault("failed to open file".into()))?;
     for (number, entry) in text.split(|byte| *byte == b'\n').enumerate() {
         let entry = entry.trim_ascii();
         if entry.is_empty() || entry.starts_with(b"#") {

@@ -10,7 +10,6 @@ use crate::tree::Section;
 use http::Method;
 use http::h1::{self, Framing, Limits, Strictness};
 use sample::Place;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -128,12 +127,8 @@ pub fn file(shared: &Shared<'_>, line: &Line<'_>, index: usize) -> Parse<Vec<u8>
         )
     };
     let most = shared.bufsize_bytes as u64;
-    let opened = std::fs::File::open(&path).map_err(|_| fault("opening"))?;
-    let mut bytes = Vec::new();
-    // A device file may have no end.
-    let read = opened.take(most + 1).read_to_end(&mut bytes);
-    let size = read.map_err(|_| fault("reading"))? as u64;
-    if size > most {
+    let bytes = files::read(&path, most + 1).map_err(|_| fault("opening"))?;
+    if bytes.len() as u64 > most {
         return Err(line.fault(
             index,
             format!("file '{name}' exceeds the buffer size (more than {most} bytes)."),

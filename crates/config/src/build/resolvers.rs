@@ -207,11 +207,7 @@ fn parse_resolv_conf(resolvers: &mut Resolvers, line: &Line<'_>, shared: &mut Sh
 }
 
 fn read_resolv_conf() -> std::io::Result<String> {
-    use std::io::Read as _;
-    let mut bytes = Vec::new();
-    std::fs::File::open(RESOLV_CONF)?
-        .take(RESOLV_CONF_BYTES_MAX)
-        .read_to_end(&mut bytes)?;
+    let bytes = files::read(RESOLV_CONF, RESOLV_CONF_BYTES_MAX)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

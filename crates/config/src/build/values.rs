@@ -171,14 +171,23 @@ pub fn proto(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<Proto> 
     }
 }
 
+/// Most bytes that are read of the system's files of users and groups.
+const USERS_BYTES_MAX: u64 = 64 << 20;
+
 /// The id of a user in the system's user file.
 pub fn user_id(name: &str) -> Option<u32> {
-    id_in(&std::fs::read_to_string("/etc/passwd").ok()?, name)
+    id_in(&users("/etc/passwd")?, name)
 }
 
 /// The id of a group in the system's group file.
 pub fn group_id(name: &str) -> Option<u32> {
-    id_in(&std::fs::read_to_string("/etc/group").ok()?, name)
+    id_in(&users("/etc/group")?, name)
+}
+
+/// The text of a file of users or groups.
+fn users(path: &str) -> Option<String> {
+    let text = files::read(path, USERS_BYTES_MAX).ok()?;
+    Some(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// The third field of the line whose first field is `name`; both files have the id there.

@@ -4,8 +4,6 @@
 //! expression names.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::Read as _;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use aws_lc_rs::signature::{
@@ -155,10 +153,7 @@ pub(super) fn certificate(name: &[u8]) -> Option<Option<Arc<PublicKey>>> {
 pub(super) fn load(path: &[u8]) -> Result<(), String> {
     let name = String::from_utf8_lossy(path);
     let unreadable = || format!("{name} : unable to load public key");
-    let mut text = Vec::new();
-    let file = File::open(&*name).map_err(|_| unreadable())?;
-    let read = file.take(FILE_BYTES_MAX).read_to_end(&mut text);
-    read.map_err(|_| unreadable())?;
+    let text = files::read(&*name, FILE_BYTES_MAX).map_err(|_| unreadable())?;
     let der = pem(&text).ok_or_else(unreadable)?;
     let key = PublicKey::parse(&der).ok_or_else(unreadable)?;
     let mut keys = KEYS.write().unwrap_or_else(PoisonError::into_inner);

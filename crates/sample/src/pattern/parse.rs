@@ -1,6 +1,6 @@
 //! Parses patterns: numbers, versions, networks.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::compile::mask4_of;
 use crate::text::parse_int;
@@ -102,9 +102,9 @@ impl Network {
         if host.is_empty() || !host.bytes().all(is_name) {
             return Err(unknown);
         }
-        let addresses = (host, 0).to_socket_addrs().into_iter().flatten();
-        let ipv4 = addresses.map(|address| address.ip()).find(IpAddr::is_ipv4);
-        let ip = ipv4.ok_or_else(|| unknown.clone())?;
+        let mut addresses = files::addresses(host).into_iter().flatten();
+        let ip = addresses.find(IpAddr::is_ipv4);
+        let ip = ip.ok_or_else(|| unknown.clone())?;
         Network::parse(&format!("{ip}/{mask}"), false).map_err(|_| unknown)
     }
 
@@ -237,10 +237,7 @@ mod tests {
             mask: 255 << 24,
         };
         // Some systems have no names at all; then there is nothing to resolve.
-        if ("localhost", 0)
-            .to_socket_addrs()
-            .is_ok_and(|mut all| all.any(|one| one.is_ipv4()))
-        {
+        if files::addresses("localhost").is_ok_and(|all| all.iter().any(IpAddr::is_ipv4)) {
             assert_eq!(Network::resolve("localhost/8", true), Ok(loopback));
         }
         for (text, lenient) in [

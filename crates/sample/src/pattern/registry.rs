@@ -6,8 +6,6 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -236,21 +234,11 @@ fn read(written: &[u8], source: &Source) -> Result<Vec<u8>, String> {
     if name.is_empty() {
         return Err(unopened());
     }
-    let file = match File::open(source.directory.join(OsStr::from_bytes(name))) {
-        Ok(file) => file,
-        Err(_) if origin == Origin::OptionalFile => return Ok(Vec::new()),
-        Err(_) => return Err(unopened()),
-    };
-    let mut text = Vec::new();
-    // A device file may have no end.
-    let read = file.take(TEXT_BYTES_MAX as u64).read_to_end(&mut text);
-    read.map_err(|error| {
-        format!(
-            "error encountered while reading  <{}> : {error}",
-            readable(name)
-        )
-    })?;
-    Ok(text)
+    let path = source.directory.join(OsStr::from_bytes(name));
+    match files::read(path, TEXT_BYTES_MAX as u64) {
+        Err(_) if origin == Origin::OptionalFile => Ok(Vec::new()),
+        read => read.map_err(|_| unopened()),
+    }
 }
 
 /// The origin of the entries of a name, and the name without its prefix.

@@ -74,14 +74,14 @@ impl State {
     }
 
     /// Adds a worker that replaces the previous one.
-    pub fn replace(&mut self, pid: i32, channel: Channel, now_ns: u64) {
+    pub fn replace(&mut self, pid: i32, channel: Arc<Channel>, now_ns: u64) {
         for worker in &mut self.workers {
             worker.is_leaving = true;
             worker.reloads += 1;
         }
         let worker = Worker {
             pid,
-            channel: Arc::new(channel),
+            channel,
             started_ns: now_ns,
             reloads: 0,
             is_leaving: false,

@@ -5,19 +5,24 @@
 //! first: files that are refused, a change that needs a new process, an address that cannot be
 //! bound. Only then do the workers meet and go on with the new configuration together.
 
+use std::io::BufReader;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use config::model::{Bind, BindAddress};
+use files::Snapshot;
+use net::Addr;
 use proxy::{BoundLine, Generation, RuntimeConfig, Shared};
 
 use super::{SIGNAL_ENDED, Serving, apply_arguments, start_checks, start_names};
 use crate::args::Args;
 use crate::cli::Subjects;
+use crate::confine;
 use crate::diff;
 use crate::event_reporter::EventReporter;
-use crate::handover::Taken;
+use crate::handover::{Channel, Taken};
 use crate::load;
 use crate::names::Pending;
 use crate::serve::Listening;
@@ -28,6 +33,8 @@ use crate::sys;
 const SEVERITY_WARNING: u8 = 4;
 /// How long a command waits for its reload.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
+/// In which time the master reads and sends the files.
+pub(crate) const FILES_TIME: Duration = Duration::from_secs(50);
 
 /// The result of a reload: a message for the user.
 pub(crate) type Done = Result<String, String>;
@@ -98,13 +105,24 @@ impl Serving {
     }
 
     fn try_to_reload(&mut self, args: &Args, kind: Kind) -> Done {
-        let before = Arc::clone(&self.runtime_config);
-        if let Some(root) = &before.config.global.chroot {
+        if let Some(master) = &self.master {
+            let snapshot = snapshot_of(master).map_err(|error| {
+                let why = net::sys::plain_error(&error);
+                format!("The master does not send the files : {why}.\n")
+            })?;
+            return snapshot.replay(|| self.follow_files(args, kind));
+        }
+        if let Some(root) = confine::root_of(&self.runtime_config.config.global) {
             return Err(format!(
-                "The process cannot read its files again: it is in the chroot {}.\n",
+                "The process cannot read its files again: it is in the chroot {} and has no master (-W).\n",
                 root.display()
             ));
         }
+        self.follow_files(args, kind)
+    }
+
+    fn follow_files(&mut self, args: &Args, kind: Kind) -> Done {
+        let before = Arc::clone(&self.runtime_config);
         let inputs = load::inputs_again(args)?;
         let comparison = diff::of_texts(&self.inputs, &inputs);
         let effects = diff::effects_text(&comparison, &self.inputs, &inputs);
@@ -182,6 +200,25 @@ impl Serving {
         let lines = runtime_config.bound_lines();
         let lines = lines.filter(|line| !self.frontends.has(line.frontend, line.bind));
         let lines: Vec<BoundLine> = lines.collect();
+        let config = &runtime_config.config;
+        if let Some(root) = confine::root_of(&config.global) {
+            let binds = lines
+                .iter()
+                .map(|line| &config.proxies[line.frontend].binds[line.bind]);
+            // A name that begins with NUL is no path.
+            let path = |bind: &Bind| match &bind.address {
+                BindAddress::Addr(Addr::Unix(path)) if path.first() != Some(&0) => {
+                    Some(String::from_utf8_lossy(path).into_owned())
+                }
+                _ => None,
+            };
+            if let Some(path) = binds.filter_map(path).next() {
+                return Err(format!(
+                    "The socket '{path}' is outside of the chroot {}: this needs a new process.\n",
+                    root.display()
+                ));
+            }
+        }
         let workers = self.workers.inboxes().count();
         let listening = Listening::open_more(&runtime_config.config, &lines, workers, sockets);
         listening.map_err(|unbound| {
@@ -251,6 +288,13 @@ impl Serving {
             reloads: Arc::clone(&subjects.reloads),
         }));
     }
+}
+
+/// The files as the master reads them.
+fn snapshot_of(master: &Channel) -> std::io::Result<Snapshot> {
+    let from = master.ask_for_files()?;
+    from.set_read_timeout(Some(FILES_TIME))?;
+    Snapshot::read_from(BufReader::new(from))
 }
 
 /// The servers and backends that commands have added and that a configuration lacks, as lines.

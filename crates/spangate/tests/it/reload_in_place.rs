@@ -13,8 +13,8 @@ use crate::common::{
 };
 
 /// A proxy whose proxies are in a file that the test writes again.
-struct Reloaded {
-    proxy: Proxy,
+pub(crate) struct Reloaded {
+    pub proxy: Proxy,
     socket: PathBuf,
     file: PathBuf,
 }
@@ -25,13 +25,25 @@ impl Reloaded {
     }
 
     fn start_in(folder: Folder, lines: &str, listeners: &[(&str, &TcpListener)]) -> Reloaded {
+        Reloaded::start_with(folder, "", lines, listeners, &[])
+    }
+
+    /// `global`: further lines of that section.
+    pub fn start_with(
+        folder: Folder,
+        global: &str,
+        lines: &str,
+        listeners: &[(&str, &TcpListener)],
+        arguments: &[&str],
+    ) -> Reloaded {
         let socket = folder.path("cli.sock");
         let first = format!(
-            "global\n stats socket {} level admin\n{DEFAULTS}",
+            "global\n stats socket {} level admin\n{global}{DEFAULTS}",
             socket.display()
         );
         let file = folder.write("proxies.cfg", lines);
-        let proxy = Proxy::start_with(folder, &first, listeners, &["-f", &file]);
+        let arguments = [arguments, &["-f", &file]].concat();
+        let proxy = Proxy::start_with(folder, &first, listeners, &arguments);
         Reloaded {
             proxy,
             socket,
@@ -39,11 +51,11 @@ impl Reloaded {
         }
     }
 
-    fn write(&self, lines: &str) {
+    pub fn write(&self, lines: &str) {
         std::fs::write(&self.file, lines).expect("a file");
     }
 
-    fn ask(&self, line: &str) -> String {
+    pub fn ask(&self, line: &str) -> String {
         ask_any(&self.socket, line)
     }
 
@@ -56,7 +68,7 @@ impl Reloaded {
     }
 
     /// Reloads with these lines.
-    fn reload(&self, lines: &str) -> String {
+    pub fn reload(&self, lines: &str) -> String {
         self.write(lines);
         let answer = self.ask("reload");
         assert!(answer.contains("is in use"), "{answer}");
@@ -79,7 +91,7 @@ const WEIGHT: usize = 18;
 const ACTIVE: usize = 19;
 const STOT: usize = 7;
 
-fn get(to: SocketAddr, path: &str) -> String {
+pub(crate) fn get(to: SocketAddr, path: &str) -> String {
     Client::connect(to).get(path).text()
 }
 

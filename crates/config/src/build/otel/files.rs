@@ -179,11 +179,7 @@ pub fn read(
 
 /// The bytes of a file, up to the size limit.
 pub fn bounded(name: &str) -> Result<Vec<u8>, String> {
-    use std::io::Read as _;
-    let file = std::fs::File::open(name).map_err(|error| error.to_string())?;
-    let mut text = Vec::new();
-    let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut text);
-    read.map_err(|error| error.to_string())?;
+    let text = ::files::read(name, FILE_BYTES_MAX + 1).map_err(|error| error.to_string())?;
     if text.len() as u64 > FILE_BYTES_MAX {
         Err(format!("larger than {FILE_BYTES_MAX} bytes"))
     } else {

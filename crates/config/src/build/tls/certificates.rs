@@ -88,8 +88,8 @@ pub fn named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Parse<Vec<CertificateS
         return Ok(vec![known.clone()]);
     }
     let extra = shared.tls.extra;
-    let found = match std::fs::metadata(&path) {
-        Ok(file) if file.is_dir() => directory(&path),
+    let found = match files::info(&path) {
+        Ok(file) if file.is_dir => directory(&path),
         Ok(_) => Ok(vec![path.clone()]),
         Err(error) => match bundle(&path, extra) {
             files if files.is_empty() => Err(error),
@@ -111,7 +111,7 @@ pub fn directory_named(cursor: &Cursor<'_>, shared: &Shared<'_>) -> Option<Strin
         return None;
     }
     let path = from_base(word, shared.tls.crt_base.as_ref());
-    let name = path.to_str().filter(|_| path.is_dir())?;
+    let name = path.to_str().filter(|_| files::is_dir(&path))?;
     Some(without_slashes(name).to_owned())
 }
 
@@ -132,24 +132,22 @@ pub fn unreadable(path: &Path, error: &io::Error) -> String {
 
 /// The certificates of a directory in the order of their names.
 fn directory(path: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for entry in std::fs::read_dir(path)? {
-        let name = entry?.file_name();
+    let mut found = Vec::new();
+    for name in files::names(path)? {
         let extension = Path::new(&name).extension().and_then(OsStr::to_str);
         let is_reserved = extension.is_some_and(|extension| RESERVED.contains(&extension));
         let file = path.join(&name);
-        if is_reserved || name.as_bytes().starts_with(b".") || !std::fs::metadata(&file)?.is_file()
-        {
+        if is_reserved || name.as_bytes().starts_with(b".") || !files::info(&file)?.is_file {
             continue;
         }
-        if files.len() == DIRECTORY_FILES_MAX {
+        if found.len() == DIRECTORY_FILES_MAX {
             let message = format!("more than {DIRECTORY_FILES_MAX} files in the directory");
             return Err(io::Error::other(message));
         }
-        files.push(file);
+        found.push(file);
     }
-    files.sort();
-    Ok(files)
+    found.sort();
+    Ok(found)
 }
 
 /// The existing files of a bundle.
@@ -157,8 +155,8 @@ fn bundle(path: &Path, extra: Extra) -> Vec<PathBuf> {
     if !extra.bundle {
         return Vec::new();
     }
-    let files = BUNDLE.iter().map(|kind| with_extension(path, kind));
-    files.filter(|file| file.is_file()).collect()
+    let possible = BUNDLE.iter().map(|kind| with_extension(path, kind));
+    possible.filter(|file| files::is_file(file)).collect()
 }
 
 /// A certificate with the existing files beside it.
@@ -169,7 +167,7 @@ fn beside(path: PathBuf, extra: Extra) -> CertificateSource {
     };
     let look = |is_on: bool, extension: &str| {
         let file = with_extension(&stem, extension);
-        (is_on && file.is_file()).then_some(file)
+        (is_on && files::is_file(&file)).then_some(file)
     };
     CertificateSource {
         name: path.to_string_lossy().into_owned(),

@@ -261,10 +261,7 @@ fn filters(names: &[&[u8]]) -> (Vec<SniFilter>, bool) {
 
 /// Reads a file of at most `BYTES_MAX` bytes.
 pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    use std::io::Read as _;
-    let mut text = Vec::new();
-    let file = std::fs::File::open(path)?;
-    file.take(BYTES_MAX + 1).read_to_end(&mut text)?;
+    let text = files::read(path, BYTES_MAX + 1)?;
     if text.len() as u64 > BYTES_MAX {
         let message = format!("it is larger than {} MiB", BYTES_MAX >> 20);
         Err(std::io::Error::other(message))

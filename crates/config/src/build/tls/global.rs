@@ -38,18 +38,15 @@ const DH_FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// `ssl-dh-param-file <file>`: read and checked as in HAProxy, but not used.
 pub fn dh_param_file(cursor: &mut Cursor<'_>) -> Parse {
-    use std::io::Read;
     let line = cursor.line;
     line.need(cursor.at, || {
         format!("'{}' expects a file path as an argument.", line.keyword())
     })?;
     cursor.take();
     let path = line.path(cursor.at - 1);
-    let mut text = Vec::new();
-    let file = std::fs::File::open(path);
-    let read = file.and_then(|file| file.take(DH_FILE_BYTES_MAX).read_to_end(&mut text));
     let label = b"-----BEGIN DH PARAMETERS-----";
-    if read.is_ok() && memchr::memmem::find(&text, label).is_some() {
+    let text = files::read(path, DH_FILE_BYTES_MAX);
+    if text.is_ok_and(|text| memchr::memmem::find(&text, label).is_some()) {
         Ok(())
     } else {
         Err(cursor.fault(format!(

@@ -81,7 +81,7 @@ impl Store {
             }
         };
         loads.tell(line, shared);
-        if let Err(error) = std::fs::metadata(&source.path) {
+        if let Err(error) = files::info(&source.path) {
             return Err(line.fault(at, certificates::unreadable(&source.path, &error)));
         }
         // The files of a store must exist when it is read, even if no line uses them.
@@ -89,7 +89,7 @@ impl Store {
         if let Some(missing) = beside
             .into_iter()
             .flatten()
-            .find(|path| std::fs::metadata(path).is_err())
+            .find(|path| files::info(path).is_err())
         {
             let message = format!("'{}' cannot be read or parsed.", missing.display());
             return Err(line.fault(0, message));

@@ -1,7 +1,5 @@
 //! Reads the files that a configuration names. A file that several lines name is read once.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -415,13 +413,13 @@ impl<'a> Loader<'a> {
 /// Whether all users of this machine may read a file.
 fn is_readable_by_all(path: &Path) -> bool {
     const OTHERS_READ: u32 = 0o004;
-    fs::metadata(path).is_ok_and(|file| file.permissions().mode() & OTHERS_READ != 0)
+    files::info(path).is_ok_and(|file| file.mode & OTHERS_READ != 0)
 }
 
 fn read_text(path: &Path, bytes_max: u64) -> Result<String, String> {
-    let size = fs::metadata(path).map_err(|error| error.to_string())?.len();
-    if size > bytes_max {
+    let text = files::read(path, bytes_max + 1).map_err(|error| error.to_string())?;
+    if text.len() as u64 > bytes_max {
         return Err(format!("more than {bytes_max} bytes"));
     }
-    fs::read_to_string(path).map_err(|error| error.to_string())
+    String::from_utf8(text).map_err(|_| "not UTF-8".to_owned())
 }
