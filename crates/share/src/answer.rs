@@ -5,14 +5,19 @@ use tables::{SharedKind, Total};
 
 use crate::batch::Names;
 
+/// Why an entry is not used that has another content than the script writes.
+const FOREIGN: &str = "an entry has a value that is none of a counter";
+/// The most characters of a reason that are kept.
+const REASON_CHARACTERS_MAX: usize = 200;
 /// The most bytes of an answer.
 pub const ANSWER_BYTES_MAX: usize = 4 << 20;
 
 /// An answer to a batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// The batch is in the store; per item its totals, none where the store has no such entry.
-    Totals(Vec<Option<Vec<Total>>>),
+    /// The batch is in the store; per item its totals, none where the store has no such entry, or
+    /// why the store cannot change or read the entry.
+    Totals(Vec<Result<Option<Vec<Total>>, String>>),
     /// The last batch of the process that is in the store is another one. This one was not added.
     Last(u64),
     /// Nothing of the process is in the store. The batch was not added.
@@ -45,8 +50,15 @@ impl Answer {
                 let now_ms = number(bytes(&values.next().ok_or(Nonsense)?)?)?;
                 let totals: Result<Vec<_>, Nonsense> = values
                     .map(|value| match value {
-                        Value::Nil => Ok(None),
-                        value => totals(bytes(&value)?, names, now_ms).map(Some),
+                        Value::Nil => Ok(Ok(None)),
+                        Value::Array(reason) => match &reason[..] {
+                            [reason] => Ok(Err(readable(bytes(reason)?))),
+                            _ => Err(Nonsense),
+                        },
+                        // Somebody else has written into the entry.
+                        value => Ok(totals(bytes(&value)?, names, now_ms)
+                            .map(Some)
+                            .map_err(|Nonsense| FOREIGN.to_owned())),
                     })
                     .collect();
                 let totals = totals?;
@@ -59,6 +71,13 @@ impl Answer {
             _ => Err(Nonsense),
         }
     }
+}
+
+/// A reason of the store, cut and without control characters.
+fn readable(reason: &[u8]) -> String {
+    let text = String::from_utf8_lossy(reason);
+    let text = text.chars().take(REASON_CHARACTERS_MAX);
+    text.map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn bytes(value: &Value) -> Result<&[u8], Nonsense> {

@@ -10,6 +10,9 @@ pub const SCRIPT: &str = include_str!("script.lua");
 /// How long the store keeps the number of the last batch of a process that sends nothing more,
 /// milliseconds.
 pub const PROCESS_KEPT_MS: u64 = 24 * 60 * 60 * 1000;
+/// How long it may take until the store learns that an entry was used, besides the time between two
+/// exchanges, milliseconds: that of a slow answer.
+const USE_IS_TOLD_MS: u64 = 2000;
 
 /// The names that a table has in the store.
 #[derive(Clone, Debug)]
@@ -41,7 +44,10 @@ impl Names {
             entries: name('k').into_bytes(),
             processes: name('p').into_bytes(),
             fields: definition.shared_fields().iter().map(Field::of).collect(),
-            expire_ms: definition.expire_ms.unwrap_or(PROCESS_KEPT_MS),
+            // An entry must not end in the store while its last use here is on its way.
+            expire_ms: definition.expire_ms.unwrap_or(PROCESS_KEPT_MS)
+                + USE_IS_TOLD_MS
+                + 2 * u64::from(share.every_ms),
         })
     }
 
@@ -93,8 +99,10 @@ impl Field {
 pub struct Item {
     /// Its key.
     pub key: Arc<[u8]>,
-    /// The changes of its fields; none if it is only read.
+    /// The changes of its fields; empty if there are none.
     pub changes: Vec<Change>,
+    /// It is only read; otherwise it was used here, and lives on in the store too.
+    pub is_read: bool,
 }
 
 impl Item {
@@ -104,11 +112,15 @@ impl Item {
         Item {
             key,
             changes: Vec::new(),
+            is_read: true,
         }
     }
 
     /// The changes as the script reads them. Events of a rate that is over do not count any more.
     fn text(&self, names: &Names, age_ms: u64) -> String {
+        if self.changes.is_empty() {
+            return if self.is_read { "" } else { "+" }.to_owned();
+        }
         let words = self
             .changes
             .iter()

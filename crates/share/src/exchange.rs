@@ -60,6 +60,8 @@ pub struct Exchange {
     answered_ms: Option<u64>,
     answer_ms: u64,
     counters: Counters,
+    /// Why the store refused an entry last.
+    refused: String,
 }
 
 /// A batch to send.
@@ -122,6 +124,7 @@ impl Exchange {
             answered_ms: None,
             answer_ms: 0,
             counters: Counters::default(),
+            refused: String::new(),
         })
     }
 
@@ -174,7 +177,11 @@ impl Exchange {
                     changes.clear();
                 }
                 let key = Arc::from(entry.key());
-                items.push(Item { key, changes });
+                items.push(Item {
+                    key,
+                    changes,
+                    is_read: false,
+                });
             });
             self.notes_left -= taken;
             if taken < most {
@@ -232,7 +239,14 @@ impl Exchange {
                 // A batch that is sent again is followed by others, which its totals do not have.
                 if written.is_none_or(|at| at + 1 == self.batches.len()) {
                     for (item, totals) in batch.items.iter().zip(totals) {
-                        let totals = totals.unwrap_or_default();
+                        let totals = match totals {
+                            Ok(totals) => totals.unwrap_or_default(),
+                            Err(why) => {
+                                self.counters.refused += 1;
+                                self.refused = why;
+                                continue;
+                            }
+                        };
                         let merged = self.log.merge(&item.key, now_ms, &totals);
                         self.counters.merged += u64::from(merged && !totals.is_empty());
                     }
@@ -301,6 +315,12 @@ impl Exchange {
             removed_unsent: self.log.removed_unsent(),
             ..self.counters
         }
+    }
+
+    /// Why the store refused an entry last; empty if it never did.
+    #[must_use]
+    pub fn refused(&self) -> &str {
+        &self.refused
     }
 
     /// When the last answer came, milliseconds; none before the first one.

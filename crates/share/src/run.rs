@@ -35,6 +35,8 @@ pub struct Setup {
     pub clock: fn() -> u64,
     /// Random numbers.
     pub random: fn() -> u64,
+    /// Gets a line when a store is lost, and when it answers again.
+    pub tell: Box<dyn Fn(&str) + Send>,
 }
 
 /// The thread. Dropped, it stops the thread without waiting for it.

@@ -4,9 +4,11 @@
 -- ARGV: the number of the batch; the number of the last batch that the process knows to be here; the
 -- expiry of entries and that of the process's key, in milliseconds; the number of fields; their
 -- names; their kinds ('s' a sum, 't' a tag, else the period of a rate); then, per entry, its changes
--- in the order of the fields, separated by spaces.
+-- in the order of the fields, separated by spaces; '+' for an entry that was used without changes,
+-- and nothing for one that is only read. An entry lives on if it was used.
 --
--- Returns {'ok', milliseconds, values per entry}, {'last', number} if the process has to go on from
+-- Returns {'ok', milliseconds, values per entry}, where values are false for an entry that does not
+-- exist and {reason} for one that cannot be changed or read; {'last', number} if the process has to go on from
 -- another batch, or {'lost'} if nothing of the process is here.
 local number, after = tonumber(ARGV[1]), tonumber(ARGV[2])
 local expire, keep, count = ARGV[3], ARGV[4], tonumber(ARGV[5])
@@ -37,7 +39,7 @@ end
 
 local function exchange(key, text)
     local changes, any = {}, false
-    if is_new then
+    if is_new and text ~= '+' then
         for change in string.gmatch(text, '%S+') do
             changes[#changes + 1] = change
         end
@@ -78,7 +80,7 @@ local function exchange(key, text)
             values[field] = string.format('%.0f,%.0f', current, previous)
         end
     end
-    if any then
+    if any or (exists and text ~= '') then
         redis.call('PEXPIRE', key, expire)
     end
     return exists and table.concat(values, ' ')
@@ -86,8 +88,11 @@ end
 
 local answer = {'ok', string.format('%.0f', now)}
 for at = 2, #KEYS do
-    -- A key that another program uses for something else.
+    -- Another program may use the key for something else, or the account lacks a command.
     local fine, values = pcall(exchange, KEYS[at], ARGV[4 + 2 * count + at])
-    answer[#answer + 1] = fine and values
+    if not fine then
+        values = {type(values) == 'table' and values.err or tostring(values)}
+    end
+    answer[#answer + 1] = values
 end
 return answer

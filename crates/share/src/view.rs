@@ -9,8 +9,10 @@ pub struct TableView {
     pub store: String,
     /// The connection is open.
     pub is_connected: bool,
-    /// The last failure; empty before the first one.
+    /// The last failure of the connection; empty before the first one.
     pub last_error: String,
+    /// Why the store refused an entry last; empty before the first one.
+    pub last_refusal: String,
     /// The time between two exchanges, milliseconds.
     pub every_ms: u32,
     /// Milliseconds since the last answer; none before the first one.
@@ -32,6 +34,8 @@ pub struct Counters {
     pub answers: u64,
     /// Entries whose changes were sent.
     pub sent: u64,
+    /// Entries that the store could not change or read. Their changes are lost.
+    pub refused: u64,
     /// Totals that were merged into entries.
     pub merged: u64,
     /// Connections that were opened.

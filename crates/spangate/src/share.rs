@@ -2,13 +2,18 @@
 
 use std::fmt::Write as _;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use config::diagnostic::Diagnostics;
 use config::model::Config;
 use proxy::RuntimeConfig;
 use share::TableView;
 use share::run::{Handle, Runner, Setup};
+
+use crate::event_reporter::EventReporter;
+
+/// The severity of a message about a store that is lost.
+const SEVERITY_WARNING: u8 = 4;
 
 /// Nothing is refused: the program can share tables.
 pub(crate) fn check(_: &Config, _: &mut Diagnostics) {}
@@ -24,6 +29,8 @@ pub(crate) fn descriptors(config: &Config) -> u64 {
 #[derive(Default)]
 pub(crate) struct Shares {
     runner: Option<Runner>,
+    /// Writes to the logs, once there are some.
+    reporter: Arc<Mutex<Option<Arc<EventReporter>>>>,
 }
 
 /// A look at the shared tables.
@@ -45,14 +52,28 @@ impl Shares {
             Some(runner) => runner.follow(tables),
             None if tables.is_empty() => {}
             None => {
+                let reporter = Arc::clone(&self.reporter);
                 self.runner = Some(Runner::start(Setup {
                     tables,
                     clock: || net::sys::now().ms(),
                     random: crate::sys::random_seed,
+                    tell: Box::new(move |text| {
+                        crate::warning(text);
+                        let reporter = reporter.lock();
+                        if let Some(reporter) = &*reporter.unwrap_or_else(PoisonError::into_inner) {
+                            reporter.tell_of_process(SEVERITY_WARNING, text);
+                        }
+                    }),
                 })?);
             }
         }
         Ok(())
+    }
+
+    /// Tells of lost stores by these logs too.
+    pub fn report_to(&self, reporter: &Arc<EventReporter>) {
+        let mut place = self.reporter.lock().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(Arc::clone(reporter));
     }
 
     /// A look at the tables; none while no table is shared.
@@ -85,6 +106,7 @@ fn write_table(table: &TableView, out: &mut String) -> std::fmt::Result {
         store,
         is_connected,
         last_error,
+        last_refusal,
         every_ms,
         answered_ago_ms,
         answer_ms,
@@ -104,7 +126,7 @@ fn write_table(table: &TableView, out: &mut String) -> std::fmt::Result {
     write!(out, " waiting={waiting} watched={watched}")?;
     write!(
         out,
-        " answers={} sent={} merged={} connections={} failures={} resends={} removed_unsent={} lost_batches={}",
+        " answers={} sent={} merged={} connections={} failures={} resends={} removed_unsent={} lost_batches={} refused={}",
         counters.answers,
         counters.sent,
         counters.merged,
@@ -112,12 +134,20 @@ fn write_table(table: &TableView, out: &mut String) -> std::fmt::Result {
         counters.failures,
         counters.resends,
         counters.removed_unsent,
-        counters.lost_batches
+        counters.lost_batches,
+        counters.refused
     )?;
-    let last_error = if last_error.is_empty() {
-        "-"
-    } else {
-        last_error
+    let or_none = |text: &str| {
+        if text.is_empty() {
+            "-".to_owned()
+        } else {
+            text.to_owned()
+        }
     };
-    writeln!(out, " last_error={last_error}")
+    writeln!(
+        out,
+        " last_error={} last_refusal={}",
+        or_none(last_error),
+        or_none(last_refusal)
+    )
 }

@@ -298,6 +298,11 @@ impl Shard {
     }
 
     /// Entries removed before a log saw their last update, since the last call.
+    pub fn removed_unsent(&self) -> u32 {
+        self.removed_unsent
+    }
+
+    /// The same, and none any more.
     pub fn take_removed_unsent(&mut self) -> u32 {
         std::mem::take(&mut self.removed_unsent)
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::entry::Entry;
 use crate::log::Feed;
+use crate::shard::Shard;
 use crate::table::{Place, Table};
 
 /// The most entries that are looked at under one lock.
@@ -55,7 +56,12 @@ impl ShareLog {
     /// Entries that were removed before their changes were taken.
     #[must_use]
     pub fn removed_unsent(&self) -> u64 {
-        self.removed_unsent
+        let shards = 0..self.table.shards();
+        let untaken = shards.map(|shard| {
+            let count = |shard: &mut Shard| shard.removed_unsent();
+            u64::from(self.table.with_shard(shard, count))
+        });
+        self.removed_unsent + untaken.sum::<u64>()
     }
 
     /// Takes at most `most` notes and calls `work` with their entries. Returns how many were taken;

@@ -27,6 +27,7 @@ const PAUSE_MS_MAX: u64 = 3200;
 
 /// Runs all tables until the end of the thread.
 pub(super) async fn run(setup: Setup, mut commands: UnboundedReceiver<Command>) {
+    let setup = Rc::new(setup);
     let mut running: Vec<Running> = Vec::new();
     follow(&mut running, &setup.tables, &setup);
     loop {
@@ -58,7 +59,7 @@ struct Running {
 }
 
 /// Starts the tasks of new tables, and ends those of tables that are gone.
-fn follow(running: &mut Vec<Running>, tables: &[Arc<Table>], setup: &Setup) {
+fn follow(running: &mut Vec<Running>, tables: &[Arc<Table>], setup: &Rc<Setup>) {
     running.retain(|one| {
         let stays = tables
             .iter()
@@ -86,8 +87,7 @@ fn follow(running: &mut Vec<Running>, tables: &[Arc<Table>], setup: &Setup) {
 struct State {
     table: Arc<Table>,
     exchange: RefCell<Exchange>,
-    clock: fn() -> u64,
-    random: fn() -> u64,
+    setup: Rc<Setup>,
     /// An entry was touched.
     touched: Arc<Notify>,
     stopping: Notify,
@@ -99,10 +99,12 @@ struct State {
 struct Connection {
     is_open: bool,
     last_error: String,
+    /// It was told that the store is lost, and not yet that it answers again.
+    is_told: bool,
 }
 
 impl State {
-    fn new(table: &Arc<Table>, setup: &Setup) -> Option<State> {
+    fn new(table: &Arc<Table>, setup: &Rc<Setup>) -> Option<State> {
         table.definition().share()?;
         let touched = Arc::new(Notify::new());
         let wake = Arc::clone(&touched);
@@ -110,8 +112,7 @@ impl State {
         Some(State {
             table: Arc::clone(table),
             exchange: RefCell::new(Exchange::new(log, setup.random)?),
-            clock: setup.clock,
-            random: setup.random,
+            setup: Rc::clone(setup),
             touched,
             stopping: Notify::new(),
             connection: RefCell::default(),
@@ -132,12 +133,13 @@ impl State {
         let connection = self.connection.borrow();
         let definition = self.table.definition();
         let share = definition.share();
-        let now_ms = (self.clock)();
+        let now_ms = (self.setup.clock)();
         TableView {
             table: definition.name.clone(),
             store: share.map_or_else(String::new, |share| share.store.address.to_string()),
             is_connected: connection.is_open,
             last_error: connection.last_error.clone(),
+            last_refusal: exchange.refused().to_owned(),
             every_ms: share.map_or(0, |share| share.every_ms),
             answered_ago_ms: exchange.answered_ms().map(|at| now_ms.saturating_sub(at)),
             answer_ms: exchange.answer_ms(),
@@ -147,9 +149,33 @@ impl State {
         }
     }
 
+    /// The names of the table and of its store.
+    fn names(&self) -> (&str, String) {
+        let definition = self.table.definition();
+        let store = definition
+            .share()
+            .map(|share| share.store.address.to_string());
+        (&definition.name, store.unwrap_or_default())
+    }
+
+    /// A round is over.
+    fn answered(&self) {
+        let mut connection = self.connection.borrow_mut();
+        if std::mem::take(&mut connection.is_told) {
+            let (table, store) = self.names();
+            (self.setup.tell)(&format!("Table {table} : the store {store} answers again."));
+        }
+    }
+
     fn failed(&self, error: String) {
         let mut connection = self.connection.borrow_mut();
         connection.is_open = false;
+        if !std::mem::replace(&mut connection.is_told, true) {
+            let (table, store) = self.names();
+            (self.setup.tell)(&format!(
+                "Table {table} : the store {store} is lost ({error}) ; this process counts alone."
+            ));
+        }
         connection.last_error = error;
         self.exchange.borrow_mut().failed();
     }
@@ -178,7 +204,7 @@ async fn exchange(state: &State, wire: &mut Option<Wire>) {
         *wire = None;
         state.failed(failed);
         // Not all proxies at the same time.
-        let jitter_ms = (state.random)() % (pause_ms / 2 + 1);
+        let jitter_ms = (state.setup.random)() % (pause_ms / 2 + 1);
         tokio::time::sleep(Duration::from_millis(pause_ms / 2 + jitter_ms)).await;
         pause_ms = (pause_ms * 2).min(PAUSE_MS_MAX);
     }
@@ -195,6 +221,7 @@ async fn run_connection(state: &State, place: &mut Option<Wire>, pause_ms: &mut 
             return error;
         }
         *pause_ms = PAUSE_MS_MIN;
+        state.answered();
         wait(state).await;
     }
 }
@@ -214,7 +241,7 @@ async fn round(state: &State, wire: &mut Wire) -> Result<(), String> {
     loop {
         let command = {
             let mut exchange = state.exchange.borrow_mut();
-            let Some(request) = exchange.request((state.clock)()) else {
+            let Some(request) = exchange.request((state.setup.clock)()) else {
                 return Ok(());
             };
             request.command(&wire.sha)
@@ -222,7 +249,7 @@ async fn round(state: &State, wire: &mut Wire) -> Result<(), String> {
         let answer = timeout(ANSWER_TIME, wire.ask(&command)).await;
         let value = answer.map_err(|_| "the store does not answer".to_owned())??;
         let mut exchange = state.exchange.borrow_mut();
-        let taken = exchange.answered(value, (state.clock)());
+        let taken = exchange.answered(value, (state.setup.clock)());
         taken.map_err(|_| nonsense())?;
     }
 }
@@ -232,7 +259,7 @@ async fn wait(state: &State) {
     let sleeps = state.exchange.borrow().log().sleep();
     if sleeps {
         let due_ms = state.exchange.borrow().due_ms();
-        let left_ms = due_ms.saturating_sub((state.clock)());
+        let left_ms = due_ms.saturating_sub((state.setup.clock)());
         let left_ms = left_ms.max(state.every_ms());
         tokio::select! {
             () = state.touched.notified() => {}

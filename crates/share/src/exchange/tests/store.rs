@@ -70,7 +70,11 @@ impl FakeStore {
         let mut answer = vec![bulk("ok"), bulk(&now_ms.to_string())];
         for key in keys {
             let changes = words.text();
-            let changes = if is_new { &*changes } else { "" };
+            let changes = if is_new && changes != "+" {
+                &*changes
+            } else {
+                ""
+            };
             let fields = self.entries.entry(key.clone()).or_default();
             let values = exchange(fields, changes, &names, &kinds, now_ms);
             let is_empty = fields.is_empty();
