@@ -9,13 +9,13 @@
 
 mod snapshot;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::net::{IpAddr, ToSocketAddrs as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +24,8 @@ pub use snapshot::{BYTES_MAX, Snapshot};
 
 thread_local! {
     static ORIGIN: RefCell<Origin> = const { RefCell::new(Origin::Disk) };
+    /// A pipe is not read: see [`without_pipes`].
+    static REFUSES_PIPES: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Where the files of a thread come from.
@@ -56,6 +58,9 @@ pub struct Info {
 pub fn read(path: impl AsRef<Path>, bytes_max: u64) -> io::Result<Vec<u8>> {
     let path = path.as_ref();
     let mut content = answer(Question::Content, path.as_os_str().as_bytes(), || {
+        if REFUSES_PIPES.get() && fs::metadata(path)?.file_type().is_fifo() {
+            return Err(io::Error::other("a pipe, whose writer may never come"));
+        }
         let mut content = Vec::new();
         File::open(path)?
             .take(bytes_max)
@@ -141,6 +146,15 @@ pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
 /// Those of `get`; otherwise as [`read`].
 pub fn other(name: &str, get: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     answer(Question::Other, name.as_bytes(), get)
+}
+
+/// Runs `read`, in which named pipes cannot be read: others wait for it, and the writer of a pipe
+/// may never come.
+pub fn without_pipes<T>(read: impl FnOnce() -> T) -> T {
+    let before = REFUSES_PIPES.replace(true);
+    let result = read();
+    REFUSES_PIPES.set(before);
+    result
 }
 
 /// Runs `read` and keeps what it reads through this crate, from disk.

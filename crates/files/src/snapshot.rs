@@ -8,6 +8,10 @@ use std::io::{self, ErrorKind, Read, Write};
 pub const BYTES_MAX: u64 = 8 << 30;
 /// The first bytes of a snapshot that is sent.
 const MAGIC: &[u8; 8] = b"files 1\n";
+/// The first bytes of a text that is sent instead: why there is no snapshot.
+const REFUSED: &[u8; 8] = b"refused\n";
+/// The longest such text, bytes.
+const REASON_BYTES_MAX: u64 = 1024;
 /// Of a failure that has no number of the system.
 const NO_ERRNO: i32 = 0;
 
@@ -102,14 +106,30 @@ impl Snapshot {
         into.flush()
     }
 
+    /// Sends why there is no snapshot.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn refuse(mut into: impl Write, reason: &str) -> io::Result<()> {
+        into.write_all(REFUSED)?;
+        into.write_all(reason.as_bytes())
+    }
+
     /// Receives a snapshot, of at most [`BYTES_MAX`] bytes.
     ///
     /// # Errors
-    /// Those of the reader; `UnexpectedEof` if the sender ended before it had sent everything.
+    /// Those of the reader; the sender's reason, if it has refused; `UnexpectedEof` if the sender ended before it had sent everything.
     pub fn read_from(from: impl Read) -> io::Result<Snapshot> {
         let mut from = from.take(BYTES_MAX);
-        if array(&mut from)? != *MAGIC {
-            return Err(ErrorKind::InvalidData.into());
+        match &array(&mut from)? {
+            MAGIC => {}
+            REFUSED => {
+                let mut reason = Vec::new();
+                from.take(REASON_BYTES_MAX).read_to_end(&mut reason)?;
+                let reason = String::from_utf8_lossy(&reason);
+                return Err(io::Error::other(reason.into_owned()));
+            }
+            _ => return Err(ErrorKind::InvalidData.into()),
         }
         let mut entries = HashMap::new();
         for _ in 0..u64::from_ne_bytes(array(&mut from)?) {
@@ -165,6 +185,14 @@ mod tests {
             Snapshot::read_from(&sent[..end]).expect_err("it is cut");
         }
         Snapshot::read_from(&sent[..]).expect("whole");
+    }
+
+    #[test]
+    fn a_refusal_has_a_reason() {
+        let mut sent = Vec::new();
+        Snapshot::refuse(&mut sent, "not now").expect("memory takes it");
+        let error = Snapshot::read_from(&sent[..]).expect_err("refused");
+        assert_eq!(error.to_string(), "not now");
     }
 
     #[test]

@@ -1,9 +1,11 @@
 //! The listening sockets by frontend, for commands that pause or close one.
 
+use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use config::model::{BindAddress, Config};
 use net::Addr;
 use proxy::{FrontendState, RuntimeConfig, Shared};
 use rustix::net::{Shutdown, listen, shutdown};
@@ -51,6 +53,27 @@ impl Frontends {
             .iter()
             .filter(|socket| !next.is_bound_at(socket.frontend, socket.bind));
         closing.map(|socket| Arc::clone(&socket.fd)).collect()
+    }
+
+    /// The sockets of lines `fd@` of this configuration that are not bound in the next one, by the
+    /// numbers there.
+    pub fn inherited(&self, config: &Config, next: &RuntimeConfig) -> HashMap<i32, Arc<OwnedFd>> {
+        let sockets = self.sockets();
+        let closing = sockets
+            .iter()
+            .filter(|socket| !next.is_bound_at(socket.frontend, socket.bind));
+        let inherited = closing.filter_map(|socket| {
+            let bind = config
+                .proxies
+                .get(socket.frontend)?
+                .binds
+                .get(socket.bind)?;
+            match bind.address {
+                BindAddress::Fd(number) => Some((number, Arc::clone(&socket.fd))),
+                BindAddress::Addr(_) => None,
+            }
+        });
+        inherited.collect()
     }
 
     /// Forgets the sockets of bind lines that are not bound in the next configuration. Workers

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::model::MasterTune;
+use files::Snapshot;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::board::{Asked, Board, Outcome};
@@ -94,6 +95,7 @@ fn serve(args: &Args, loaded: Loaded) -> Result<ExitCode, String> {
         current: None,
         requests: None,
         reader: None,
+        next_request: None,
         tune: MasterTune::default(),
         exit: None,
         stop: None,
@@ -186,6 +188,8 @@ struct Processes<'a> {
     requests: Option<Arc<Channel>>,
     /// The process that reads files for the serving worker.
     reader: Option<i32>,
+    /// The worker's next request, until that process has ended.
+    next_request: Option<UnixStream>,
     /// The settings for the master in the worker's files.
     tune: MasterTune,
     /// The exit code for when no worker is left.
@@ -378,6 +382,12 @@ impl Processes<'_> {
         let old = self.current.replace(pid);
         self.tune = tune;
         let channel = Arc::new(channel);
+        // The previous worker gets no files any more.
+        self.next_request = None;
+        if let Some(reader) = self.reader {
+            // It may just have ended.
+            let _ = sys::kill(reader, libc::SIGKILL);
+        }
         self.requests = Some(Arc::clone(&channel));
         self.board
             .lock()
@@ -450,7 +460,16 @@ impl Processes<'_> {
 
     /// Sends the files to the serving worker, which reloads in place. One process at a time reads.
     fn send_files(&mut self, to: UnixStream) {
+        if self.starting.is_some() {
+            // The new worker may have read older files, and would undo what this one reads now.
+            let why = "the master starts another worker with the files";
+            // The worker reports what it does not get.
+            let _ = Snapshot::refuse(&to, why);
+            return;
+        }
         if self.reader.is_some() {
+            // A worker waits for one answer at a time: the one before has given up.
+            self.next_request = Some(to);
             return;
         }
         match snapshots::send(self.args, &self.board, to) {
@@ -489,6 +508,9 @@ impl Processes<'_> {
         while let Some((pid, code)) = sys::reap() {
             if self.reader == Some(pid) {
                 self.reader = None;
+                if let Some(to) = self.next_request.take() {
+                    self.send_files(to);
+                }
                 continue;
             }
             self.board.lock().remove(pid);

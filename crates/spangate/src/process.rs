@@ -157,6 +157,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let states = States::read(config);
     let ring_files = Rings::create_files(config)?;
     let global = &config.global;
+    let null = daemon.then(sys::null).flatten();
     confine::confine(global)?;
     if !args.is_generated {
         confine::warn_of_root(global);
@@ -220,6 +221,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         names: OnceLock::new(),
     });
     workers.shared().set_event_sink(Arc::clone(&crier) as _);
+    shares.report_to(&crier);
     let names = start_names(&workers, &crier, Vec::new())
         .map_err(|error| format!("Cannot start the resolvers : {error}."))?;
     let forwards = start_forwards(forwards, &mut workers, &runtime_config)?;
@@ -273,8 +275,8 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
                 || sys::signal_self(libc::SIGTERM),
             )
             .map_err(|error| format!("Cannot start the handover : {error}."))?;
-        if daemon {
-            sys::leave_standard_streams();
+        if let Some(null) = &null {
+            sys::leave_standard_streams(null);
         }
         // If the master has ended, this process ends too.
         let tune = runtime_config.config.global.master;
@@ -462,12 +464,19 @@ impl Serving {
         let mut stop = Stop::NotAsked;
         loop {
             self.workers.tell_of_logs();
-            for asked in self.reloads.take() {
-                let done = match stop {
-                    Stop::NotAsked => self.reload(args, asked.kind),
-                    Stop::At(_) | Stop::Told => Err("The process is stopping.".to_owned()),
-                };
-                asked.answer(done);
+            let is_stopping = !matches!(stop, Stop::NotAsked);
+            let stopping = || Err("The process is stopping.\n".to_owned());
+            match self.reloads.take_read() {
+                Some((request, _)) if is_stopping => request.answer(stopping()),
+                Some((request, files)) => self.reload_with(args, request, files),
+                None => {}
+            }
+            while let Some(request) = self.reloads.take() {
+                if is_stopping {
+                    request.answer(stopping());
+                } else {
+                    self.reload(args, request);
+                }
             }
             let signal = match stop {
                 Stop::At(ns) => {

@@ -19,6 +19,8 @@ pub(crate) struct Sockets {
     /// The inherited descriptors that `fd@` names, by number.
     inherited: HashMap<i32, Arc<OwnedFd>>,
     exposed: Vec<ExposedSocket>,
+    /// The process runs: other descriptors than these may be its own.
+    is_running: bool,
 }
 
 /// The sockets of one address.
@@ -34,6 +36,16 @@ impl Sockets {
     pub fn new(taken: Taken) -> Self {
         Sockets {
             taken,
+            ..Sockets::default()
+        }
+    }
+
+    /// Sockets for further lines of a process that runs. `inherited`: what it got at its start.
+    pub fn again(taken: Taken, inherited: HashMap<i32, Arc<OwnedFd>>) -> Self {
+        Sockets {
+            taken,
+            inherited,
+            is_running: true,
             ..Sockets::default()
         }
     }
@@ -113,6 +125,9 @@ impl Sockets {
     fn inherited(&mut self, number: i32, options: &ListenOptions) -> io::Result<Opened> {
         let fd = match self.inherited.get(&number) {
             Some(fd) => Arc::clone(fd),
+            None if self.is_running => {
+                return Err(io::Error::other("a running process inherits no descriptor"));
+            }
             None => {
                 let fd = Arc::new(listen::open(&ListenAddr::Inherited(number), options)?);
                 self.inherited.insert(number, Arc::clone(&fd));

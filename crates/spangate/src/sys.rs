@@ -171,7 +171,9 @@ impl Detached {
     /// the end of the daemon.
     pub fn ready(mut self) {
         use io::Write as _;
-        leave_standard_streams();
+        if let Some(null) = null() {
+            leave_standard_streams(&null);
+        }
         // The other process may not wait any more.
         let _ = self.0.write_all(b"R");
     }
@@ -205,17 +207,17 @@ pub(crate) fn go_to_background(signals: &Signals) -> io::Result<Background> {
     }
 }
 
+/// Opens /dev/null, which is out of reach after a chroot. None if there is none.
+pub(crate) fn null() -> Option<std::fs::File> {
+    let mut options = std::fs::File::options();
+    options.read(true).write(true).open("/dev/null").ok()
+}
+
 /// Redirects the standard streams of a daemon to /dev/null.
-pub(crate) fn leave_standard_streams() {
-    // SAFETY: a NUL-terminated path and descriptors of our own.
-    unsafe {
-        let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR);
-        for fd in 0..3 {
-            libc::dup2(null, fd);
-        }
-        if null > 2 {
-            libc::close(null);
-        }
+pub(crate) fn leave_standard_streams(null: &std::fs::File) {
+    for fd in 0..3 {
+        // SAFETY: no pointers; the standard streams belong to no object.
+        unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(null), fd) };
     }
 }
 

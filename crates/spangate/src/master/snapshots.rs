@@ -24,7 +24,9 @@ pub(super) fn send(args: &Args, board: &Board, to: UnixStream) -> std::io::Resul
             sys::close_inherited(&state.descriptors);
             drop(state);
             sys::end_after(FILES_TIME);
-            let ((), snapshot) = files::record(|| load::read_everything(args));
+            let ((), snapshot) = files::record(|| {
+                files::without_pipes(|| load::read_everything(args));
+            });
             // The worker reports what it does not get.
             let _ = snapshot.write_to(BufWriter::new(to));
             sys::end_worker(ExitCode::SUCCESS)

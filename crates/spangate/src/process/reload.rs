@@ -5,10 +5,11 @@
 //! first: files that are refused, a change that needs a new process, an address that cannot be
 //! bound. Only then do the workers meet and go on with the new configuration together.
 
-use std::io::BufReader;
-use std::sync::atomic::Ordering;
+use std::collections::VecDeque;
+use std::io::{self, BufReader};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use config::model::{Bind, BindAddress};
@@ -41,13 +42,21 @@ pub(crate) type Done = Result<String, String>;
 
 /// Requests for a reload in place.
 #[derive(Debug, Default)]
-pub(crate) struct Reloads(Mutex<Vec<Request>>);
+pub(crate) struct Reloads {
+    asked: Mutex<VecDeque<Request>>,
+    /// What the master has sent for a request.
+    read: Mutex<Option<(Request, io::Result<Snapshot>)>>,
+    /// The master reads for a request.
+    is_reading: AtomicBool,
+}
 
 /// One of them.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub kind: Kind,
     done: Sender<Done>,
+    /// When the one who asked gives up, nanoseconds of the monotonic clock.
+    ends_ns: u64,
 }
 
 /// What is asked for.
@@ -66,21 +75,69 @@ impl Reloads {
     /// Why nothing has changed.
     pub fn ask(&self, kind: Kind) -> Done {
         let (sender, done): (_, Receiver<Done>) = channel();
-        let mut requests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.push(Request { kind, done: sender });
-        drop(requests);
+        let time_ns = u64::try_from(ANSWER_TIME.as_nanos()).unwrap_or(u64::MAX);
+        let request = Request {
+            kind,
+            done: sender,
+            ends_ns: net::sys::monotonic_ns().saturating_add(time_ns),
+        };
+        lock(&self.asked).push_back(request);
         sys::signal_self(SIGNAL_ENDED);
         let done = done.recv_timeout(ANSWER_TIME);
         done.unwrap_or_else(|_| Err("The process does not answer.\n".to_owned()))
     }
 
-    /// Takes the requests.
-    pub fn take(&self) -> Vec<Request> {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Takes the next request, unless one is under way.
+    pub fn take(&self) -> Option<Request> {
+        if self.is_reading.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut asked = lock(&self.asked);
+        loop {
+            let request = asked.pop_front()?;
+            if !request.is_given_up() {
+                return Some(request);
+            }
+        }
+    }
+
+    /// Takes the request whose files the master has sent.
+    pub fn take_read(&self) -> Option<(Request, io::Result<Snapshot>)> {
+        let read = lock(&self.read).take()?;
+        self.is_reading.store(false, Ordering::Relaxed);
+        Some(read).filter(|(request, _)| !request.is_given_up())
+    }
+
+    /// Lets the master read the files for a request. A thread waits for them, so that this process
+    /// handles signals meanwhile; it wakes the main loop at the end.
+    ///
+    /// # Errors
+    /// The thread cannot be started.
+    fn read(self: &Arc<Self>, request: Request, master: &Arc<Channel>) -> io::Result<()> {
+        let (reloads, master) = (Arc::clone(self), Arc::clone(master));
+        self.is_reading.store(true, Ordering::Relaxed);
+        let thread = std::thread::Builder::new().name("files".to_owned());
+        let started = thread.spawn(move || {
+            let snapshot = snapshot_of(&master);
+            *lock(&reloads.read) = Some((request, snapshot));
+            sys::signal_self(SIGNAL_ENDED);
+        });
+        if started.is_err() {
+            self.is_reading.store(false, Ordering::Relaxed);
+        }
+        started.map(|_| ())
     }
 }
 
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl Request {
+    fn is_given_up(&self) -> bool {
+        net::sys::monotonic_ns() >= self.ends_ns
+    }
+
     /// Answers. Who asked may be gone.
     pub fn answer(self, done: Done) {
         let _ = self.done.send(done);
@@ -88,12 +145,50 @@ impl Request {
 }
 
 impl Serving {
-    /// Goes on with the files as they are now. The log tells of it.
-    ///
-    /// # Errors
-    /// Why nothing has changed.
-    pub(super) fn reload(&mut self, args: &Args, kind: Kind) -> Done {
-        self.try_to_reload(args, kind).map_err(|why| {
+    /// Begins a reload. With a master, it goes on when the master has read the files
+    /// ([`Serving::reload_with`]); otherwise at once.
+    pub(super) fn reload(&mut self, args: &Args, request: Request) {
+        if let Some(master) = &self.master {
+            // If the thread cannot be started, the one who asked waits in vain.
+            if let Err(error) = self.reloads.read(request, master) {
+                crate::alert(&format!("Cannot read the files again : {error}."));
+            }
+            return;
+        }
+        if let Some(root) = confine::root_of(&self.runtime_config.config.global) {
+            let why = format!(
+                "The process cannot read its files again: it is in the chroot {} and has no master (-W).\n",
+                root.display()
+            );
+            let done = self.tell_if_refused(request.kind, Err(why));
+            return request.answer(done);
+        }
+        let done = files::without_pipes(|| self.follow_files(args, request.kind));
+        let done = self.tell_if_refused(request.kind, done);
+        request.answer(done);
+    }
+
+    /// Goes on with the files that the master has read.
+    pub(super) fn reload_with(
+        &mut self,
+        args: &Args,
+        request: Request,
+        files: io::Result<Snapshot>,
+    ) {
+        let done = match files {
+            Ok(snapshot) => snapshot.replay(|| self.follow_files(args, request.kind)),
+            Err(error) => Err(format!(
+                "The master does not send the files : {}.\n",
+                why_unread(&error)
+            )),
+        };
+        let done = self.tell_if_refused(request.kind, done);
+        request.answer(done);
+    }
+
+    /// Adds to a refusal that nothing has changed; the log tells of it.
+    fn tell_if_refused(&self, kind: Kind, done: Done) -> Done {
+        done.map_err(|why| {
             if kind == Kind::Apply {
                 let told = "The reload in place was refused ; nothing has changed.";
                 crate::warning(told);
@@ -102,23 +197,6 @@ impl Serving {
             }
             format!("{why}\nNothing has changed.\n")
         })
-    }
-
-    fn try_to_reload(&mut self, args: &Args, kind: Kind) -> Done {
-        if let Some(master) = &self.master {
-            let snapshot = snapshot_of(master).map_err(|error| {
-                let why = net::sys::plain_error(&error);
-                format!("The master does not send the files : {why}.\n")
-            })?;
-            return snapshot.replay(|| self.follow_files(args, kind));
-        }
-        if let Some(root) = confine::root_of(&self.runtime_config.config.global) {
-            return Err(format!(
-                "The process cannot read its files again: it is in the chroot {} and has no master (-W).\n",
-                root.display()
-            ));
-        }
-        self.follow_files(args, kind)
     }
 
     fn follow_files(&mut self, args: &Args, kind: Kind) -> Done {
@@ -139,19 +217,20 @@ impl Serving {
         let runtime_config = proxy::prepare_after(&before, loaded.config, loaded.tls, now);
         if !runtime_config.numbers_alike(&before) {
             return Err(format!(
-                "{told}The order of filters or rings differs, or a table that peers share: this needs a new process.\n"
+                "{told}The order of filters or rings differs, or what a filter exports to, or a table that peers share: this needs a new process.\n"
             ));
         }
         if runtime_config.bound_lines().next().is_none() {
             return Err(format!("{told}The files have no listener.\n"));
         }
+        let lines = self.lines_to_open(&runtime_config)?;
         let lost = lost_of_commands(&runtime_config, &self.workers.shared());
         if kind == Kind::Check {
             return Ok(format!("{told}{effects}{lost}"));
         }
         let runtime_config = Arc::new(runtime_config);
         let mut sockets = self.sockets_to_take(&runtime_config);
-        let listening = self.open_lines(&runtime_config, &mut sockets)?;
+        let listening = self.open_lines(&runtime_config, &lines, &mut sockets)?;
 
         // From here on, nothing is refused.
         self.end_checks();
@@ -192,11 +271,10 @@ impl Serving {
     }
 
     /// The bind lines that have to be opened.
-    fn open_lines(
-        &self,
-        runtime_config: &RuntimeConfig,
-        sockets: &mut Sockets,
-    ) -> Result<Listening, String> {
+    ///
+    /// # Errors
+    /// One of them is out of reach.
+    fn lines_to_open(&self, runtime_config: &RuntimeConfig) -> Result<Vec<BoundLine>, String> {
         let lines = runtime_config.bound_lines();
         let lines = lines.filter(|line| !self.frontends.has(line.frontend, line.bind));
         let lines: Vec<BoundLine> = lines.collect();
@@ -219,8 +297,17 @@ impl Serving {
                 ));
             }
         }
+        Ok(lines)
+    }
+
+    fn open_lines(
+        &self,
+        runtime_config: &RuntimeConfig,
+        lines: &[BoundLine],
+        sockets: &mut Sockets,
+    ) -> Result<Listening, String> {
         let workers = self.workers.inboxes().count();
-        let listening = Listening::open_more(&runtime_config.config, &lines, workers, sockets);
+        let listening = Listening::open_more(&runtime_config.config, lines, workers, sockets);
         listening.map_err(|unbound| {
             let mut text = unbound.messages.join("\n");
             text.push('\n');
@@ -232,7 +319,10 @@ impl Serving {
     /// over, so that no connection that waits on them is lost.
     fn sockets_to_take(&self, runtime_config: &RuntimeConfig) -> Sockets {
         let closing = self.frontends.closing(runtime_config);
-        Sockets::new(Taken::from_own(&closing))
+        let inherited = self
+            .frontends
+            .inherited(&self.runtime_config.config, runtime_config);
+        Sockets::again(Taken::from_own(&closing), inherited)
     }
 
     /// The other parts of the process follow the workers.
@@ -267,6 +357,7 @@ impl Serving {
             Ok(checks) => self.checks = Some(checks),
             Err(error) => crate::alert(&format!("Cannot start the health checks : {error}.")),
         }
+        self.shares.report_to(&crier);
         if let Err(error) = self.shares.follow(&current.runtime_config) {
             crate::alert(&format!("Cannot start sharing tables : {error}."));
         }
@@ -287,6 +378,18 @@ impl Serving {
             rings: subjects.rings.clone(),
             reloads: Arc::clone(&subjects.reloads),
         }));
+    }
+}
+
+/// Why the files did not come.
+fn why_unread(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::WouldBlock => format!("no answer in {} seconds", FILES_TIME.as_secs()),
+        io::ErrorKind::UnexpectedEof => format!(
+            "the process that reads them has ended, as it does after {} seconds",
+            FILES_TIME.as_secs()
+        ),
+        _ => net::sys::plain_error(error).to_string(),
     }
 }
 

@@ -175,3 +175,63 @@ fn without_a_master_a_chroot_refuses_a_reload() {
     assert!(refused.contains("has no master"), "{refused}");
     assert_eq!(get(address(&front), "/"), "one");
 }
+
+/// The master's reader of one reload may not have ended when the next one begins.
+#[test]
+fn reloads_in_a_row_are_all_done() {
+    let front = listener();
+    let lines = |text: &str| {
+        format!(
+            "frontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 200 content-type text/plain string {text}\n"
+        )
+    };
+    let listeners = [("FRONT", &front)];
+    let proxy = Reloaded::start_with(Folder::new(), "", &lines("0"), &listeners, &["-W"]);
+    for number in 1..40 {
+        let text = number.to_string();
+        proxy.reload(&lines(&text));
+        assert_eq!(get(address(&front), "/"), text);
+    }
+}
+
+/// Descriptors of the process itself are no listeners.
+#[test]
+fn a_running_process_takes_no_descriptors() {
+    let front = listener();
+    let lines = "frontend f\n bind \"fd@${FRONT}\"\n http-request return status 200 content-type text/plain string one\n";
+    for arguments in [&["-W"][..], &[]] {
+        let listeners = [("FRONT", &front)];
+        let proxy = Reloaded::start_with(Folder::new(), "", lines, &listeners, arguments);
+        for number in 3..24 {
+            proxy.write(&format!("{lines} bind fd@{number}\n"));
+            let answer = proxy.ask("reload");
+            let is_refused = answer.contains("inherits no descriptor");
+            assert!(is_refused, "{number}: {answer}");
+        }
+        proxy.reload(lines);
+        assert_eq!(get(address(&front), "/"), "one");
+    }
+}
+
+#[test]
+fn a_pipe_is_refused_at_once() {
+    let front = listener();
+    let folder = Folder::new();
+    let map = folder.write("map", "/ one\n");
+    let lines = format!(
+        "frontend f\n bind \"fd@${{FRONT}}\"\n http-request return status 200 content-type text/plain lf-string %[path,map({map},none)]\n"
+    );
+    let listeners = [("FRONT", &front)];
+    let proxy = Reloaded::start_with(folder, "", &lines, &listeners, &["-W"]);
+    let map = Path::new(&map);
+    std::fs::remove_file(map).expect("a file");
+    let made = std::process::Command::new("mkfifo").arg(map).status();
+    assert!(made.expect("mkfifo runs").success());
+    let refused = proxy.ask("reload");
+    assert!(refused.contains("failed to open pattern file"), "{refused}");
+    assert_eq!(get(address(&front), "/"), "one");
+    std::fs::remove_file(map).expect("a pipe");
+    std::fs::write(map, "/ two\n").expect("a file");
+    proxy.reload(&lines);
+    assert_eq!(get(address(&front), "/"), "two");
+}
