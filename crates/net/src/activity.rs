@@ -5,8 +5,8 @@
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::Now;
 use crate::sys::{self, ThreadClock};
+use crate::{DatagramCounts, Now};
 
 /// The shortest interval over which the share of idle time is measured, nanoseconds.
 const SAMPLE_NS: u64 = 500_000_000;
@@ -18,6 +18,7 @@ pub struct Activity {
     rounds: AtomicU64,
     events: AtomicU64,
     accepted: AtomicU64,
+    datagrams: DatagramCounts,
     /// Events of the current round.
     waiting: AtomicU32,
     clock: ThreadClock,
@@ -30,7 +31,7 @@ pub struct Activity {
 
 /// Adds to a cell that only the calling thread writes.
 #[inline(always)]
-fn bump(cell: &AtomicU64, by: u64) {
+pub(crate) fn bump(cell: &AtomicU64, by: u64) {
     cell.store(cell.load(Relaxed).wrapping_add(by), Relaxed);
 }
 
@@ -105,6 +106,12 @@ impl Activity {
     #[must_use]
     pub fn accepted(&self) -> u64 {
         self.accepted.load(Relaxed)
+    }
+
+    /// Counts of datagrams.
+    #[must_use]
+    pub fn datagrams(&self) -> &DatagramCounts {
+        &self.datagrams
     }
 
     /// Events of the current round; 0 while the worker waits for events.

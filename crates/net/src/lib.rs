@@ -8,6 +8,7 @@ pub mod activity;
 pub mod addr;
 pub mod boundary;
 pub mod crc;
+pub mod datagrams;
 pub mod epoll;
 pub mod listen;
 mod log_stream;
@@ -30,5 +31,6 @@ pub use boundary::{
     Accepted, Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now,
     Parcel, Sent, SockId, Took, WorkerId,
 };
+pub use datagrams::{DatagramCounts, Datagrams, Outgoing};
 pub use sockets::{CpuOf, Sockets, TcpInfo};
 pub use tcp::{Keepalive, TcpOptions};

@@ -6,12 +6,16 @@
 
 mod address;
 mod clock;
+mod control;
 mod datagram;
 mod epoll;
 mod mapping;
 mod options;
 mod socket;
+mod steering;
 mod transfer;
+mod udp_receive;
+mod udp_send;
 
 use std::io;
 
@@ -32,11 +36,17 @@ pub use options::{
     v6only_by_default,
 };
 pub use socket::{
-    Accept, accept, bind, connect, datagram_socket, inherit, is_local, listen, local_addr,
-    peer_addr, set_nonblocking_cloexec, socket_in, socket_of, stream_socket,
+    Accept, accept, bind, connect, datagram_socket, datagram_socket_in, inherit, is_local, listen,
+    local_addr, peer_addr, set_nonblocking_cloexec, socket_in, socket_of, stream_socket,
 };
+pub use steering::steer_by_id;
 pub use transfer::{
     Io, PIECES_MAX, Pieces, discard_input, peek, recv, send, shutdown_write, wait_writable, write,
+};
+pub use udp_receive::{RECEIVES_A_CALL, ReceiveBatch, Received, Unusable};
+pub use udp_send::{
+    MESSAGE_BYTES_MAX, SEGMENTS_MAX, SENDS_A_CALL, SendBatch, Sending, cuts_datagrams,
+    join_datagrams, set_buffer,
 };
 
 /// An error's text without Rust's "(os error N)".

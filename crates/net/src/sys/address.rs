@@ -45,12 +45,10 @@ impl RawAddr {
         }
     }
 
-    /// # Errors
-    /// The path does not fit.
-    pub(super) fn of(addr: &Addr) -> io::Result<Self> {
+    pub(super) fn of_inet(addr: SocketAddr) -> Self {
         let mut raw = RawAddr::empty();
         match addr {
-            Addr::Inet(SocketAddr::V4(v4)) => {
+            SocketAddr::V4(v4) => {
                 let sin = libc::sockaddr_in {
                     sin_family: libc::AF_INET as _,
                     sin_port: v4.port().to_be(),
@@ -61,7 +59,7 @@ impl RawAddr {
                 };
                 raw.put(sin, size_of::<libc::sockaddr_in>());
             }
-            Addr::Inet(SocketAddr::V6(v6)) => {
+            SocketAddr::V6(v6) => {
                 let sin6 = libc::sockaddr_in6 {
                     sin6_family: libc::AF_INET6 as _,
                     sin6_port: v6.port().to_be(),
@@ -73,6 +71,16 @@ impl RawAddr {
                 };
                 raw.put(sin6, size_of::<libc::sockaddr_in6>());
             }
+        }
+        raw
+    }
+
+    /// # Errors
+    /// The path does not fit.
+    pub(super) fn of(addr: &Addr) -> io::Result<Self> {
+        let mut raw = RawAddr::empty();
+        match addr {
+            Addr::Inet(inet) => return Ok(RawAddr::of_inet(*inet)),
             Addr::Unix(path) => {
                 // An abstract name has no terminating NUL.
                 let is_abstract = path.first() == Some(&0);

@@ -36,6 +36,20 @@ impl Epoll {
             .map(drop)
     }
 
+    /// Changes what a registered descriptor waits for. What it is ready for is reported anew.
+    ///
+    /// # Errors
+    /// `errno` of `epoll_ctl`.
+    pub fn modify(&self, fd: RawFd, bits: u32, token: u64) -> io::Result<()> {
+        let mut event = libc::epoll_event {
+            events: bits,
+            u64: token,
+        };
+        // SAFETY: the pointer describes `event`.
+        check(unsafe { libc::epoll_ctl(self.0.as_raw_fd(), libc::EPOLL_CTL_MOD, fd, &mut event) })
+            .map(drop)
+    }
+
     /// Deregisters a descriptor.
     pub fn remove(&self, fd: RawFd) {
         let mut event = libc::epoll_event { events: 0, u64: 0 };

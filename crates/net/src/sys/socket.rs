@@ -35,10 +35,17 @@ const NAMESPACES: &str = "/var/run/netns";
 /// # Errors
 /// The namespace does not exist, this process may not enter it, or `errno` of `socket`.
 pub fn socket_in(namespace: &str, addr: &Addr, protocol: c_int) -> io::Result<OwnedFd> {
+    in_namespace(namespace, || socket_of(addr, protocol))
+}
+
+fn in_namespace(
+    namespace: &str,
+    make: impl FnOnce() -> io::Result<OwnedFd>,
+) -> io::Result<OwnedFd> {
     let own = std::fs::File::open("/proc/thread-self/ns/net")?;
     let other = std::fs::File::open(format!("{NAMESPACES}/{namespace}"))?;
     enter_namespace(&other)?;
-    let made = socket_of(addr, protocol);
+    let made = make();
     // A thread that cannot return must not continue in the other namespace.
     enter_namespace(&own).expect("a thread returns to its own network namespace");
     made
@@ -55,6 +62,14 @@ fn enter_namespace(namespace: &std::fs::File) -> io::Result<()> {
 /// `errno` of `socket`.
 pub fn datagram_socket(addr: &Addr) -> io::Result<OwnedFd> {
     socket(family(addr), libc::SOCK_DGRAM, 0)
+}
+
+/// The same as [`datagram_socket`], in a network namespace, as [`socket_in`].
+///
+/// # Errors
+/// The namespace does not exist, this process may not enter it, or `errno` of `socket`.
+pub fn datagram_socket_in(namespace: &str, addr: &Addr) -> io::Result<OwnedFd> {
+    in_namespace(namespace, || datagram_socket(addr))
 }
 
 pub(super) fn socket(family: c_int, kind: c_int, protocol: c_int) -> io::Result<OwnedFd> {

@@ -19,7 +19,7 @@ pub enum Io {
     Failed(i32),
 }
 
-fn transferred(rc: isize) -> Option<Io> {
+pub(super) fn transferred(rc: isize) -> Option<Io> {
     if let Ok(bytes) = usize::try_from(rc) {
         return Some(Io::Done(bytes));
     }
