@@ -1,11 +1,18 @@
 //! Opening the listening sockets of a `bind` line.
 
+mod datagram;
+
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use crate::{Addr, Keepalive, TcpOptions, sys, tcp};
+
+pub use datagram::{
+    DatagramFacts, DatagramOptions, RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES, datagram_facts,
+    from_fd, open_datagram, set_again,
+};
 
 /// The source of a listener's socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
