@@ -14,7 +14,7 @@
 
 use std::any::Any;
 
-use crate::{Addr, Keepalive, Sockets, TcpOptions};
+use crate::{Addr, Datagrams, Keepalive, Outgoing, Sockets, TcpOptions};
 
 /// The name of a socket, shared by driver and engine: a slot and the generation of the socket in
 /// it.
@@ -234,14 +234,28 @@ pub trait Driver: Sockets {
     fn pause(&mut self, sock: SockId);
     /// Delivers data again, but never from within this call.
     fn resume(&mut self, sock: SockId);
-    /// Stops or starts accepting on a listener (`maxconn`, draining).
+    /// Stops or starts accepting on a listener (`maxconn`, draining). A datagram socket goes on: its
+    /// connections need it.
     fn accepting(&mut self, listener: ListenerId, on: bool);
-    /// Takes the connections that already wait on a listener, then closes it for good.
+    /// Takes the connections that already wait on a listener, then closes it for good. A datagram
+    /// socket delivers nothing more from now on, and closes when what it was given to send has left,
+    /// or after a bounded time.
     fn unlisten(&mut self, listener: ListenerId);
     /// Closes a listener at once. Connections that wait on it are those of another listener that
-    /// holds its socket, if there is one.
+    /// holds its socket, if there is one. A datagram socket first sends what the kernel takes at
+    /// once.
     fn abandon(&mut self, listener: ListenerId) {
         self.unlisten(listener);
+    }
+    /// Sends datagrams from the socket of a listener: they leave at the end of the round, in order.
+    /// Datagrams for which there is no room ([`Driver::datagram_room`]) and those that the network
+    /// refuses are lost. A driver without datagram sockets loses all.
+    fn send_datagrams(&mut self, _listener: ListenerId, _datagrams: Outgoing<'_>) {}
+    /// Whether the kernel takes datagrams of this listener and [`Driver::send_datagrams`] has room
+    /// for [`crate::datagrams::RUN_BYTES_MAX`] bytes. After a false answer,
+    /// [`Engine::on_datagram_room`] follows.
+    fn datagram_room(&mut self, _listener: ListenerId) -> bool {
+        true
     }
     /// Wakes another worker, which has work to do.
     fn wake(&mut self, worker: WorkerId);
@@ -257,7 +271,8 @@ pub trait Engine<D: Driver> {
     /// An order arrived.
     fn on_order(&mut self, driver: &mut D, order: Self::Order);
     /// An order told the engine to stop, and no work is left: the driver's loop ends. `accepts`:
-    /// listeners that the engine closed still have connections, which are work to come.
+    /// listeners that the engine closed still have connections, which are work to come, or
+    /// datagrams to send.
     fn is_finished(&self, accepts: bool) -> bool;
     /// Whether one more connection may be accepted. If so, [`Engine::on_accept`] or
     /// [`Engine::retract`] follows.
@@ -279,6 +294,10 @@ pub trait Engine<D: Driver> {
     fn on_broken(&mut self, driver: &mut D, sock: SockId);
     /// The connection is dead.
     fn on_close(&mut self, driver: &mut D, sock: SockId, why: Close);
+    /// Datagrams arrived at a datagram socket. By default they are ignored.
+    fn on_datagrams(&mut self, _driver: &mut D, _datagrams: Datagrams<'_>) {}
+    /// There is room for datagrams again, after [`Driver::datagram_room`] was false.
+    fn on_datagram_room(&mut self, _driver: &mut D, _listener: ListenerId) {}
     /// The time has reached [`Engine::next_deadline_ms`].
     fn on_timer(&mut self, driver: &mut D);
     /// When [`Engine::on_timer`] wants to be called, in monotonic milliseconds.
