@@ -3,9 +3,12 @@
 //! A socket is read until a short read, which means that the socket is drained and that the kernel
 //! reports the next bytes as a new edge. A socket that was paused, or had its turn, with bytes left
 //! is kept in a list and served in the next round. Bulk data has a list of its own, and a round
-//! reads a bounded number of its bytes. `read` receives, `send` sends, `listeners` accepts.
+//! reads a bounded number of its bytes. `read` receives, `send` sends, `listeners` accepts,
+//! `datagrams` does both for datagram sockets.
 
 mod asked;
+mod datagram_queue;
+mod datagrams;
 mod listeners;
 mod read;
 mod send;
@@ -16,7 +19,6 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-use crate::Addr;
 use crate::activity::Activity;
 use crate::boundary::{
     Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Parcel, Sent,
@@ -27,7 +29,9 @@ use crate::slots::Slots;
 use crate::stopwatch::Stopwatch;
 use crate::sys::{self, Events};
 use crate::tcp;
+use crate::{Addr, Outgoing};
 
+pub use datagram_queue::DATAGRAM_QUEUE_BYTES_MAX;
 pub use listeners::ACCEPTS_A_TURN_DEFAULT;
 pub use read::RECEIVE_BUFFER_BYTES;
 
@@ -40,13 +44,16 @@ const BULK_BYTES_A_ROUND: usize = 256 << 10;
 const DISCARD_BYTES_MAX: usize = 1 << 20;
 
 const TOKEN_SPECIAL: u64 = (u32::MAX as u64) << 32;
+/// Events of datagram sockets: with their place.
+const TOKEN_DATAGRAMS: u64 = TOKEN_SPECIAL | 1 << 31;
 const TOKEN_WAKE: u64 = u64::MAX;
 const SOCK_BITS: u32 = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
 
 /// A listener as the driver serves it.
 #[derive(Debug)]
 pub struct Listener {
-    /// The listening, non-blocking socket. It closes when its last holder drops it.
+    /// The listening, non-blocking socket, or a datagram socket of
+    /// [`crate::listen::open_datagram`]. It closes when its last holder drops it.
     pub fd: Arc<OwnedFd>,
     /// Its name for the engine.
     pub id: ListenerId,
@@ -120,6 +127,7 @@ pub struct EpollDriver {
     /// Sockets with bulk data.
     bulk: VecDeque<SockId>,
     listeners: listeners::Listeners,
+    datagrams: datagrams::DatagramSockets,
     logs: Vec<LogSink>,
     dropped: Arc<Dropped>,
     activity: Arc<Activity>,
@@ -198,11 +206,13 @@ impl Sock {
 impl EpollDriver {
     /// # Errors
     /// The kernel refuses an epoll instance or a registration.
-    pub fn new(setup: Setup) -> io::Result<Self> {
+    pub fn new(mut setup: Setup) -> io::Result<Self> {
         let epoll = sys::Epoll::new()?;
         let wake = setup.wakes[setup.worker.0 as usize].as_raw_fd();
         epoll.add(wake, libc::EPOLLIN as u32, TOKEN_WAKE)?;
         let now = sys::now();
+        let mut datagrams = datagrams::DatagramSockets::default();
+        datagrams.add(&epoll, &mut setup.listeners);
         let listeners = listeners::Listeners::new(setup.listeners, setup.accepts_a_turn_max);
         let mut driver = EpollDriver {
             epoll,
@@ -210,6 +220,7 @@ impl EpollDriver {
             ready: VecDeque::new(),
             bulk: VecDeque::new(),
             listeners,
+            datagrams,
             logs: setup.logs,
             dropped: setup.dropped,
             activity: setup.activity,
@@ -232,8 +243,9 @@ impl EpollDriver {
         Ok(driver)
     }
 
-    fn add(&mut self, more: More) {
+    fn add(&mut self, mut more: More) {
         self.logs.extend(more.logs);
+        self.datagrams.add(&self.epoll, &mut more.listeners);
         self.listeners.add(more.listeners);
         self.listeners.arm(&self.epoll);
     }
@@ -256,7 +268,7 @@ impl EpollDriver {
         let mut events = Events::with_capacity(EVENTS_MAX);
         let mut buffer = vec![0; RECEIVE_BUFFER_BYTES.max(self.read_bytes)];
         self.activity.begin(self.now);
-        while !engine.is_finished(self.listeners.are_closing()) {
+        while !engine.is_finished(self.listeners.are_closing() || self.datagrams.are_closing()) {
             let deadline_ms = engine.next_deadline_ms();
             let timeout_ms = self.wait_ms(engine, deadline_ms);
             let count = self.epoll.wait(&mut events, timeout_ms)?;
@@ -276,6 +288,9 @@ impl EpollDriver {
                             engine.on_order(self, order);
                         }
                     }
+                    token if token >= TOKEN_DATAGRAMS => {
+                        self.datagram_event((token & 0x7fff_ffff) as usize, event.bits);
+                    }
                     token if token >= TOKEN_SPECIAL => {
                         self.accept_turn(engine, (token & 0xffff_ffff) as usize, &mut buffer);
                     }
@@ -290,6 +305,7 @@ impl EpollDriver {
             }
             self.serve_ready(engine, &mut buffer);
             self.serve_bulk(engine, &mut buffer);
+            self.serve_datagrams(engine);
             // Deadlines that this round has set are looked at in the next one.
             if deadline_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
                 engine.on_timer(self);
@@ -299,6 +315,8 @@ impl EpollDriver {
             }
             engine.on_round_end(self);
             self.flush();
+            self.datagrams
+                .flush(&self.epoll, self.now_ms, &self.activity);
             self.bury_orphans();
             for log in &mut self.logs {
                 log.flush(&self.dropped);
@@ -309,7 +327,8 @@ impl EpollDriver {
     }
 
     fn wait_ms<E: Engine<Self>>(&mut self, engine: &mut E, deadline_ms: Option<u64>) -> i32 {
-        if !self.ready.is_empty() || !self.bulk.is_empty() || engine.has_work() {
+        let is_busy = !self.ready.is_empty() || !self.bulk.is_empty() || self.datagrams.has_work();
+        if is_busy || engine.has_work() {
             return 0;
         }
         let mut next = deadline_ms.unwrap_or(u64::MAX);
@@ -318,6 +337,9 @@ impl EpollDriver {
         }
         if let Some(orphan) = self.orphans.front() {
             next = next.min(orphan.until_ms);
+        }
+        if let Some(at) = self.datagrams.close_ms() {
+            next = next.min(at);
         }
         match next {
             u64::MAX => -1,
@@ -664,10 +686,21 @@ impl Driver for EpollDriver {
 
     fn unlisten(&mut self, listener: ListenerId) {
         self.listeners.close(listener);
+        self.datagrams.close(listener, self.now_ms);
     }
 
     fn abandon(&mut self, listener: ListenerId) {
         self.listeners.abandon(&self.epoll, listener);
+        self.datagrams
+            .abandon(&self.epoll, listener, &self.activity);
+    }
+
+    fn send_datagrams(&mut self, listener: ListenerId, datagrams: Outgoing<'_>) {
+        self.datagrams.send(listener, &datagrams, &self.activity);
+    }
+
+    fn datagram_room(&mut self, listener: ListenerId) -> bool {
+        self.datagrams.room(listener)
     }
 
     fn wake(&mut self, worker: WorkerId) {

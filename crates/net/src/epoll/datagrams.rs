@@ -1,0 +1,351 @@
+//! Datagram sockets: receiving in batches, and the queues of what is sent.
+//!
+//! A socket with unread datagrams is in a list. A round reads a bounded number of batches, one
+//! socket after the other, so that datagrams and connections wait for each other no longer than
+//! that; what is left is read in the next round. What the engine sends waits in the socket's queue
+//! and leaves at the end of the round.
+//!
+//! A socket waits for `EPOLLOUT` only while the kernel cannot take its queue: the kernel reports
+//! this event for each packet that leaves.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use super::datagram_queue::Queue;
+use super::{EpollDriver, Listener, TOKEN_DATAGRAMS};
+use crate::activity::Activity;
+use crate::boundary::{Engine, ListenerId};
+use crate::datagrams::{Datagrams, Outgoing};
+use crate::sys::{self, Epoll, Io, RECEIVES_A_CALL, ReceiveBatch, SendBatch, Unusable};
+
+/// Batches of [`RECEIVES_A_CALL`] messages that a round reads; at least one of each socket.
+const BATCHES_A_ROUND: usize = 4;
+/// A round in which more bytes of datagrams were received reads no further batch.
+const RECEIVE_BYTES_A_ROUND: usize = 512 << 10;
+/// Errors of receiving that a turn takes from one socket: each is one of an earlier send. A socket
+/// with more is read again at its next event, so that an error that lasts does not keep the worker
+/// busy.
+const ERRORS_A_TURN_MAX: u32 = 16;
+/// How long the queue of a closing socket may wait for the kernel.
+const CLOSE_MS_MAX: u64 = 1_000;
+
+const READ_BITS: u32 = (libc::EPOLLIN | libc::EPOLLET) as u32;
+const READ_WRITE_BITS: u32 = READ_BITS | libc::EPOLLOUT as u32;
+
+/// The datagram sockets of a worker.
+#[derive(Debug, Default)]
+pub(super) struct DatagramSockets {
+    sockets: Vec<Socket>,
+    /// The places of sockets that may have unread datagrams.
+    ready: VecDeque<usize>,
+    /// Allocated when the first socket is read; taken out while the engine is called.
+    received: Option<Box<ReceiveBatch>>,
+    sent: SendBatch,
+    /// The place that was looked up last.
+    last: usize,
+    /// How many sockets close once their queue is empty.
+    closing: usize,
+    /// A socket has room again that the engine waits for.
+    has_room: bool,
+}
+
+#[derive(Debug)]
+struct Socket {
+    /// None after the socket was closed.
+    fd: Option<Arc<OwnedFd>>,
+    id: ListenerId,
+    queue: Queue,
+    /// The socket is in the list of those to read.
+    queued: bool,
+    /// The kernel could not take the queue.
+    blocked: bool,
+    /// The engine waits for room.
+    wants_room: bool,
+    /// When a closing socket is closed even if its queue is not empty.
+    close_ms: Option<u64>,
+}
+
+impl Socket {
+    fn has_room(&self) -> bool {
+        !self.blocked && self.queue.has_room()
+    }
+
+    /// Gives the queue to the kernel.
+    fn flush(&mut self, epoll: &Epoll, place: usize, batch: &mut SendBatch, activity: &Activity) {
+        let Some(fd) = self.fd.as_ref().map(AsRawFd::as_raw_fd) else {
+            return;
+        };
+        let flushed = self.queue.flush(|messages| batch.send(fd, messages));
+        if flushed.refused > 0 {
+            activity.datagrams().add_send_errors(flushed.refused);
+        }
+        if flushed.blocked != self.blocked {
+            let bits = if flushed.blocked {
+                READ_WRITE_BITS
+            } else {
+                READ_BITS
+            };
+            // This fails only for a descriptor that is not registered.
+            let _ = epoll.modify(fd, bits, TOKEN_DATAGRAMS | place as u64);
+            self.blocked = flushed.blocked;
+        }
+    }
+}
+
+impl DatagramSockets {
+    /// Takes the datagram sockets out of `listeners` and registers them.
+    pub fn add(&mut self, epoll: &Epoll, listeners: &mut Vec<Listener>) {
+        let is_datagram = |listener: &mut Listener| {
+            let kind = sys::socket_type(listener.fd.as_raw_fd());
+            kind.is_ok_and(|kind| kind == libc::SOCK_DGRAM)
+        };
+        for listener in listeners.extract_if(.., is_datagram) {
+            let fd = listener.fd.as_raw_fd();
+            let socket = Socket {
+                queue: Queue::new(sys::cuts_datagrams(fd)),
+                id: listener.id,
+                queued: true,
+                blocked: false,
+                wants_room: false,
+                close_ms: None,
+                fd: Some(listener.fd),
+            };
+            let free = self.sockets.iter().position(|socket| {
+                // One that is still in the list would be in it twice.
+                socket.fd.is_none() && !socket.queued
+            });
+            let place = free.unwrap_or(self.sockets.len());
+            // A socket that the kernel does not register stays silent, as a listener does.
+            let _ = epoll.add(fd, READ_BITS, TOKEN_DATAGRAMS | place as u64);
+            match self.sockets.get_mut(place) {
+                Some(free) => *free = socket,
+                None => self.sockets.push(socket),
+            }
+            // Datagrams may have come before.
+            self.ready.push_back(place);
+        }
+    }
+
+    /// Whether a round has work without an event.
+    pub fn has_work(&self) -> bool {
+        self.has_room || !self.ready.is_empty()
+    }
+
+    /// Whether sockets close once their queue is empty.
+    pub fn are_closing(&self) -> bool {
+        self.closing > 0
+    }
+
+    /// When the first of them is closed even so.
+    pub fn close_ms(&self) -> Option<u64> {
+        if self.closing == 0 {
+            return None;
+        }
+        self.sockets
+            .iter()
+            .filter_map(|socket| socket.close_ms)
+            .min()
+    }
+
+    /// The place of a listener's socket. One that closes is the last choice.
+    fn find(&mut self, listener: ListenerId) -> Option<usize> {
+        let is_open = |socket: &Socket| socket.id == listener && socket.fd.is_some();
+        let is_serving = |socket: &Socket| is_open(socket) && socket.close_ms.is_none();
+        if !self.sockets.get(self.last).is_some_and(is_serving) {
+            let serving = self.sockets.iter().position(is_serving);
+            self.last = serving.or_else(|| self.sockets.iter().position(is_open))?;
+        }
+        Some(self.last)
+    }
+
+    pub fn send(&mut self, listener: ListenerId, datagrams: &Outgoing<'_>, activity: &Activity) {
+        let lost = match self.find(listener) {
+            Some(place) => self.sockets[place].queue.push(datagrams).err(),
+            None => Some(datagrams.count()),
+        };
+        if let Some(lost) = lost {
+            activity.datagrams().add_no_room(lost);
+        }
+    }
+
+    /// Whether a listener takes a run of any size. One without a socket takes all, and loses it.
+    pub fn room(&mut self, listener: ListenerId) -> bool {
+        let Some(place) = self.find(listener) else {
+            return true;
+        };
+        let socket = &mut self.sockets[place];
+        let has_room = socket.has_room();
+        socket.wants_room |= !has_room;
+        has_room
+    }
+
+    /// Sends what waits and what the kernel takes, and closes the sockets that are to be closed.
+    pub fn flush(&mut self, epoll: &Epoll, now_ms: u64, activity: &Activity) {
+        for place in 0..self.sockets.len() {
+            let socket = &mut self.sockets[place];
+            if !socket.blocked && !socket.queue.is_empty() {
+                socket.flush(epoll, place, &mut self.sent, activity);
+            }
+            self.has_room |= socket.wants_room && socket.has_room();
+            let is_over = |at_ms| socket.queue.is_empty() || now_ms >= at_ms;
+            if socket.close_ms.is_some_and(is_over) {
+                self.shut(epoll, place, activity);
+            }
+        }
+    }
+
+    /// Stops reading a listener's sockets, and closes them when their queue is empty.
+    pub fn close(&mut self, listener: ListenerId, now_ms: u64) {
+        let open = self.sockets.iter_mut().filter(|socket| socket.fd.is_some());
+        for socket in open.filter(|socket| socket.id == listener) {
+            if socket.close_ms.is_none() {
+                socket.close_ms = Some(now_ms + CLOSE_MS_MAX);
+                self.closing += 1;
+            }
+        }
+    }
+
+    /// Closes a listener's sockets at once, behind what the kernel takes of their queues.
+    pub fn abandon(&mut self, epoll: &Epoll, listener: ListenerId, activity: &Activity) {
+        for place in 0..self.sockets.len() {
+            let socket = &mut self.sockets[place];
+            if socket.id == listener && socket.fd.is_some() {
+                if !socket.blocked {
+                    socket.flush(epoll, place, &mut self.sent, activity);
+                }
+                self.shut(epoll, place, activity);
+            }
+        }
+    }
+
+    fn shut(&mut self, epoll: &Epoll, place: usize, activity: &Activity) {
+        let socket = &mut self.sockets[place];
+        if let Some(fd) = socket.fd.take() {
+            // Another descriptor of the socket may stay open, and would stay registered.
+            epoll.remove(fd.as_raw_fd());
+        }
+        self.closing -= usize::from(socket.close_ms.take().is_some());
+        let lost = socket.queue.clear();
+        if lost > 0 {
+            activity.datagrams().add_no_room(lost);
+        }
+        socket.blocked = false;
+        // Nobody has to wait: what is sent from now on is lost.
+        self.has_room |= socket.wants_room;
+    }
+}
+
+impl EpollDriver {
+    /// The kernel reports a datagram socket.
+    pub(super) fn datagram_event(&mut self, place: usize, bits: u32) {
+        let sockets = &mut self.datagrams;
+        let Some(socket) = sockets.sockets.get_mut(place) else {
+            return;
+        };
+        if bits & libc::EPOLLOUT as u32 != 0 && socket.blocked {
+            socket.flush(&self.epoll, place, &mut sockets.sent, &self.activity);
+            sockets.has_room |= socket.wants_room && socket.has_room();
+        }
+        let may_read = bits & (libc::EPOLLIN | libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
+        if may_read && !socket.queued {
+            socket.queued = true;
+            sockets.ready.push_back(place);
+        }
+    }
+
+    /// Delivers received datagrams, as many as a round has, and reports room.
+    pub(super) fn serve_datagrams<E: Engine<Self>>(&mut self, engine: &mut E) {
+        if !self.datagrams.has_work() {
+            return;
+        }
+        if std::mem::take(&mut self.datagrams.has_room) {
+            self.tell_room(engine);
+        }
+        if self.datagrams.ready.is_empty() {
+            return;
+        }
+        let mut batch = self.datagrams.received.take().unwrap_or_default();
+        let mut bytes = 0;
+        for _ in 0..self.datagrams.ready.len().max(BATCHES_A_ROUND) {
+            let Some(place) = self.datagrams.ready.pop_front() else {
+                break;
+            };
+            match self.receive(engine, place, &mut batch) {
+                Some(received) => {
+                    bytes += received;
+                    self.datagrams.ready.push_back(place);
+                }
+                None => self.datagrams.sockets[place].queued = false,
+            }
+            if bytes > RECEIVE_BYTES_A_ROUND {
+                break;
+            }
+        }
+        self.datagrams.received = Some(batch);
+    }
+
+    /// Delivers one batch of a socket. Returns the number of its bytes if there may be more.
+    fn receive<E: Engine<Self>>(
+        &mut self,
+        engine: &mut E,
+        place: usize,
+        batch: &mut ReceiveBatch,
+    ) -> Option<usize> {
+        let socket = &self.datagrams.sockets[place];
+        let listener = socket.id;
+        let fd = socket.fd.as_ref().map(AsRawFd::as_raw_fd);
+        let fd = fd.filter(|_| socket.close_ms.is_none())?;
+        let mut errors = 0;
+        let count = loop {
+            match batch.receive(fd) {
+                Io::Done(count) => break count,
+                Io::WouldBlock => return None,
+                Io::Failed(_) => {
+                    self.activity.datagrams().add_receive_error();
+                    errors += 1;
+                    if errors == ERRORS_A_TURN_MAX {
+                        return None;
+                    }
+                }
+            }
+        };
+        let mut bytes = 0;
+        for index in 0..count {
+            match batch.message(index) {
+                Ok(received) => {
+                    bytes += received.bytes.len();
+                    self.activity.datagrams().received(received.bytes.len());
+                    let datagrams = Datagrams {
+                        listener,
+                        peer: received.peer,
+                        local: received.local,
+                        ecn: received.ecn,
+                        segment: received.segment,
+                        bytes: received.bytes,
+                    };
+                    engine.on_datagrams(self, datagrams);
+                }
+                Err(Unusable::Truncated) => self.activity.datagrams().add_truncated(),
+                Err(Unusable::Ignored) => self.activity.datagrams().add_ignored(),
+            }
+            // The engine may have closed the socket, which then delivers nothing more.
+            let socket = &self.datagrams.sockets[place];
+            if socket.fd.is_none() || socket.close_ms.is_some() {
+                return None;
+            }
+        }
+        (count == RECEIVES_A_CALL).then_some(bytes)
+    }
+
+    fn tell_room<E: Engine<Self>>(&mut self, engine: &mut E) {
+        for place in 0..self.datagrams.sockets.len() {
+            let socket = &mut self.datagrams.sockets[place];
+            if socket.wants_room && socket.has_room() {
+                socket.wants_room = false;
+                let listener = socket.id;
+                engine.on_datagram_room(self, listener);
+            }
+        }
+    }
+}
