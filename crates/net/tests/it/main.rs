@@ -1,3 +1,4 @@
 //! The drivers over real sockets.
 
+mod datagrams;
 mod epoll;
