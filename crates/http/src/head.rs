@@ -194,8 +194,8 @@ impl Head {
     #[inline]
     pub fn append_request_line(&self, out: &mut Vec<u8>) {
         match self.slice(self.start.line).strip_suffix(b"\r\n") {
-            // The start line of an HTTP/2 head names another version.
-            Some(line) if self.start.version != Version::Http2 => out.extend_from_slice(line),
+            // The start line of a head of HTTP/2 or HTTP/3 names another version.
+            Some(line) if self.start.version < Version::Http2 => out.extend_from_slice(line),
             _ => {
                 let method = self.method_bytes();
                 for part in [method, b" ", self.target(), b" ", self.version_bytes()] {
@@ -292,7 +292,7 @@ impl Head {
 
     /// Sets the protocol version.
     pub fn set_version(&mut self, version: Version) {
-        // The start line of an HTTP/2 head is that of HTTP/1.1.
+        // The start line of a head of HTTP/2 or HTTP/3 is that of HTTP/1.1.
         let is_old = |version| version == Version::Http10;
         if is_old(version) != is_old(self.start.version) || self.start.version_text.len > 0 {
             self.start.line = Span::default();

@@ -31,6 +31,8 @@ pub enum Version {
     Http11,
     /// HTTP/2. A head of this version is written to an HTTP/1 connection as HTTP/1.1.
     Http2,
+    /// HTTP/3. A head of this version is written to an HTTP/1 connection as HTTP/1.1.
+    Http3,
 }
 
 impl Version {
@@ -41,6 +43,7 @@ impl Version {
             Version::Http10 => "HTTP/1.0",
             Version::Http11 => "HTTP/1.1",
             Version::Http2 => "HTTP/2.0",
+            Version::Http3 => "HTTP/3.0",
         }
     }
 }

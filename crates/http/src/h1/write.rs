@@ -74,10 +74,10 @@ fn write_response_parts(head: &Head, connection: Option<Connection>, out: &mut V
     end(connection, out);
 }
 
-/// The version of the start line. A message received over HTTP/2 is written as HTTP/1.1.
+/// The version of the start line. A message received over HTTP/2 or HTTP/3 is written as HTTP/1.1.
 fn version(head: &Head) -> &[u8] {
     match head.version() {
-        Version::Http2 => Version::Http11.as_str().as_bytes(),
+        Version::Http2 | Version::Http3 => Version::Http11.as_str().as_bytes(),
         Version::Http10 | Version::Http11 => head.version_bytes(),
     }
 }

@@ -211,6 +211,7 @@ fn version_text(version: Version) -> &'static str {
         Version::Http10 => "1.0",
         Version::Http11 => "1.1",
         Version::Http2 => "2.0",
+        Version::Http3 => "3.0",
     }
 }
 

@@ -52,9 +52,10 @@ impl Back {
         self.lives = how.keep && !ends;
         let keeps = self.lives || how.pretend;
         let connection = match (keeps, version) {
-            (false, Version::Http11 | Version::Http2) => Some(Connection::Close),
             (true, Version::Http10) => Some(Connection::KeepAlive),
-            (false, Version::Http10) | (true, Version::Http11 | Version::Http2) => None,
+            (false, Version::Http10) => None,
+            (false, Version::Http11 | Version::Http2 | Version::Http3) => Some(Connection::Close),
+            (true, Version::Http11 | Version::Http2 | Version::Http3) => None,
         };
         h1::write_request(head, connection, out);
     }
