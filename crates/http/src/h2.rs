@@ -42,12 +42,12 @@ mod connection;
 mod counts;
 mod error;
 mod event;
-mod fields;
+pub(crate) mod fields;
 mod frame;
-mod hpack;
+pub(crate) mod hpack;
 mod limits;
 mod streams;
-mod write;
+pub(crate) mod write;
 
 pub use connection::Connection;
 pub use counts::Counts;

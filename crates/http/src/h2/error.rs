@@ -49,7 +49,7 @@ pub struct Error {
 }
 
 impl Error {
-    pub(super) const fn new(code: Code, message: &'static str) -> Error {
+    pub(crate) const fn new(code: Code, message: &'static str) -> Error {
         Error { code, message }
     }
 

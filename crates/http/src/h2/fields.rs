@@ -1,4 +1,5 @@
-//! Turns a decoded header block into a head (RFC 9113 §8): validates it and makes the start line.
+//! Turns a decoded header block into a head (RFC 9113 §8, RFC 9114 §4): validates it and makes the
+//! start line. HTTP/2 and HTTP/3 share this code.
 //!
 //! The buffer first receives the pseudo-header fields. At the first other field, the start line and
 //! `Host` are written after them in the form of HTTP/1.1, followed by each field, so that the whole
@@ -11,11 +12,11 @@ use super::{Limits, Scheme};
 use crate::bytes::{decimal, trim};
 use crate::head::{Field, Span, span};
 use crate::target::{is_bad_host, is_same_host};
-use crate::{Head, Method, Name};
+use crate::{Head, Method, Name, Version};
 
 /// The kind of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Part {
+pub(crate) enum Part {
     /// A request; the flag says whether it may be an extended CONNECT.
     Request {
         extended_connect: bool,
@@ -28,7 +29,7 @@ pub(super) enum Part {
 
 /// Why a head was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     Malformed(&'static str),
     /// The start line is not valid HTTP: the stream is answered with 400.
     BadRequest(&'static str),
@@ -39,7 +40,7 @@ pub(super) enum Fault {
 
 /// Facts of a head, found while it is decoded.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Facts {
+pub(crate) struct Facts {
     pub length: Option<u64>,
     pub scheme: Option<Scheme>,
     pub expect_continue: bool,
@@ -57,7 +58,7 @@ struct Pseudo {
 }
 
 /// A head under construction.
-pub(super) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     head: &'a mut Head,
     part: Part,
     pseudo: Pseudo,
@@ -71,6 +72,7 @@ pub(super) struct Fields<'a> {
     has_split_cookies: bool,
     bytes_left: usize,
     fields_max: usize,
+    version: Version,
 }
 
 impl Sink for Fields<'_> {
@@ -95,8 +97,8 @@ impl Sink for Fields<'_> {
 }
 
 impl<'a> Fields<'a> {
-    /// Starts a head; clears `head`.
-    pub fn new(head: &'a mut Head, part: Part, limits: &Limits) -> Fields<'a> {
+    /// Starts a head, which is of this version; clears `head`.
+    pub fn new(head: &'a mut Head, part: Part, version: Version, limits: &Limits) -> Fields<'a> {
         head.clear();
         Fields {
             head,
@@ -109,6 +111,7 @@ impl<'a> Fields<'a> {
             has_split_cookies: false,
             bytes_left: limits.head_bytes_max as usize,
             fields_max: limits.fields_max as usize,
+            version,
         }
     }
 

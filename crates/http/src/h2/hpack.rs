@@ -7,19 +7,21 @@
 
 mod decode;
 mod encode;
-pub(super) mod huffman;
+pub(crate) mod huffman;
 mod integer;
 mod statics;
-mod table;
+pub(crate) mod table;
 
 pub(super) use decode::Decoder;
+pub(crate) use decode::{is_name, pseudo};
 pub(super) use encode::Encoder;
+pub(crate) use encode::{Policy, hash, policy};
 
-use crate::Name;
+use crate::{Method, Name};
 
 /// The kind of a field in a header block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     /// An ordinary field.
     #[default]
     Field,
@@ -41,7 +43,7 @@ pub(super) enum Kind {
 
 /// A decoded field, in the sink's buffer as `name: value CRLF`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Where the name begins; the field extends to the end of the buffer.
     pub at: usize,
     pub name_len: usize,
@@ -53,7 +55,7 @@ pub(super) struct Found {
 }
 
 /// The receiver of a block's fields.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// The buffer; fields are appended to it.
     fn buf(&mut self) -> &mut Vec<u8>;
     /// No further field is needed: the block is decoded only for the state of the table.
@@ -62,10 +64,22 @@ pub(super) trait Sink {
     fn field(&mut self, found: Found);
 }
 
+/// Encodes the fields of one head. HTTP/2 and HTTP/3 each have one.
+pub(crate) trait FieldEncoder {
+    fn method(&mut self, method: Method, text: &[u8], out: &mut Vec<u8>);
+    fn scheme(&mut self, scheme: &[u8], out: &mut Vec<u8>);
+    fn authority(&mut self, authority: &[u8], out: &mut Vec<u8>);
+    fn path(&mut self, path: &[u8], out: &mut Vec<u8>);
+    fn protocol(&mut self, protocol: &[u8], out: &mut Vec<u8>);
+    fn status(&mut self, status: u16, out: &mut Vec<u8>);
+    /// Encodes a field; `name` is in lower case.
+    fn field(&mut self, id: Name, name: &[u8], value: &[u8], out: &mut Vec<u8>);
+}
+
 /// Why a block cannot be decoded. Every one is a connection error of type `COMPRESSION_ERROR` (RFC
 /// 9113 §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum BlockError {
+pub(crate) enum BlockError {
     /// The block ends within a field.
     Truncated,
     /// An integer above 2^28 or of too many bytes (RFC 7541 §5.1).

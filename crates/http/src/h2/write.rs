@@ -1,13 +1,17 @@
-//! Writes heads as header blocks (RFC 9113 §8.2, §8.3).
+//! Writes heads as header blocks (RFC 9113 §8.2, §8.3, RFC 9114 §4.2, §4.3), for HTTP/2 and HTTP/3.
 
 use super::Scheme;
-use super::hpack::Encoder;
+use super::hpack::FieldEncoder;
 use crate::bytes::trim;
 use crate::{Head, Method, Name};
 
 /// Appends the block of a request. `scheme` is used if the target has none.
-pub(super) fn request(head: &Head, scheme: Scheme, encoder: &mut Encoder, out: &mut Vec<u8>) {
-    encoder.begin(out);
+pub(crate) fn request(
+    head: &Head,
+    scheme: Scheme,
+    encoder: &mut impl FieldEncoder,
+    out: &mut Vec<u8>,
+) {
     let method = head.method();
     encoder.method(method, head.method_bytes(), out);
     let host = || head.get(Name::Host).or(head.authority());
@@ -28,19 +32,17 @@ pub(super) fn request(head: &Head, scheme: Scheme, encoder: &mut Encoder, out: &
 }
 
 /// Appends the block of a response.
-pub(super) fn response(head: &Head, encoder: &mut Encoder, out: &mut Vec<u8>) {
-    encoder.begin(out);
+pub(crate) fn response(head: &Head, encoder: &mut impl FieldEncoder, out: &mut Vec<u8>) {
     encoder.status(head.status(), out);
     fields(head, false, encoder, out);
 }
 
 /// Appends the block of a trailer section.
-pub(super) fn trailers(head: &Head, encoder: &mut Encoder, out: &mut Vec<u8>) {
-    encoder.begin(out);
+pub(crate) fn trailers(head: &Head, encoder: &mut impl FieldEncoder, out: &mut Vec<u8>) {
     fields(head, false, encoder, out);
 }
 
-fn path(head: &Head, encoder: &mut Encoder, out: &mut Vec<u8>) {
+fn path(head: &Head, encoder: &mut impl FieldEncoder, out: &mut Vec<u8>) {
     match head.path_and_query() {
         path @ [b'/', ..] => encoder.path(path, out),
         // Asterisk form, and an absolute target without a path (RFC 9113 §8.3.1).
@@ -52,7 +54,7 @@ fn path(head: &Head, encoder: &mut Encoder, out: &mut Vec<u8>) {
 
 /// Encodes all live fields except hop-by-hop ones (RFC 9113 §8.2.2); a request's `Host` is sent as
 /// `:authority`.
-fn fields(head: &Head, is_request: bool, encoder: &mut Encoder, out: &mut Vec<u8>) {
+fn fields(head: &Head, is_request: bool, encoder: &mut impl FieldEncoder, out: &mut Vec<u8>) {
     for (_, id, name, value) in head.fields() {
         let value = match value {
             [b' ' | b'\t', ..] | [.., b' ' | b'\t'] => trim(value),

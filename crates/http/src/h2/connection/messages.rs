@@ -8,7 +8,7 @@ use crate::h2::fields::{Facts, Fault, Fields, Part};
 use crate::h2::frame::{self, FrameHead, flag};
 use crate::h2::streams::{Stream, StreamFlags};
 use crate::h2::{Code, Error, Event, StreamId};
-use crate::{Head, Method, Name};
+use crate::{Head, Method, Name, Version};
 
 impl Connection {
     pub(super) fn headers(
@@ -114,7 +114,7 @@ impl Connection {
         part: Part,
         head: &mut Head,
     ) -> Result<Result<Facts, Fault>, Error> {
-        let mut fields = Fields::new(head, part, &self.limits);
+        let mut fields = Fields::new(head, part, Version::Http2, &self.limits);
         match self.decoder.decode(block, &mut fields) {
             Ok(()) => Ok(fields.finish()),
             Err(error) => Err(Error::new(Code::COMPRESSION_ERROR, error.message())),

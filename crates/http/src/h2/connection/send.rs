@@ -2,7 +2,7 @@
 
 use super::Connection;
 use crate::h2::frame::{self, FRAME_HEAD_BYTES, flag, kind};
-use crate::h2::hpack::Encoder;
+use crate::h2::hpack::{Encoder, FieldEncoder};
 use crate::h2::streams::{Stream, StreamFlags};
 use crate::h2::{Code, Scheme, StreamId, write};
 use crate::{Head, Method};
@@ -187,7 +187,6 @@ impl Connection {
     /// Answers a request that has no stream.
     pub(super) fn write_status(&mut self, id: StreamId, status: u16, out: &mut Vec<u8>) {
         self.write_block(id, true, out, |encoder, out| {
-            encoder.begin(out);
             encoder.status(status, out);
         });
     }
@@ -211,6 +210,7 @@ impl Connection {
         let at = out.len();
         let end_stream = if end { flag::END_STREAM } else { 0 };
         frame::head(kind::HEADERS, flag::END_HEADERS | end_stream, id, 0, out);
+        self.encoder.begin(out);
         write(&mut self.encoder, out);
         let len = out.len() - at - FRAME_HEAD_BYTES;
         let most = self.peer.frame_bytes_max as usize;

@@ -5,13 +5,13 @@ use crate::bytes::{is_target, is_token};
 use crate::h2::Scheme;
 use crate::head::{Span, span};
 use crate::target::{host_port, is_bad_host, is_default_port};
-use crate::{Method, Name, Version};
+use crate::{Method, Name};
 
 impl Fields<'_> {
     /// Writes the start line, and `Host`.
     pub(super) fn start(&mut self) -> Result<(), Fault> {
         self.has_start = true;
-        self.head.start.version = Version::Http2;
+        self.head.start.version = self.version;
         match self.part {
             Part::Request { extended_connect } => self.request_line(extended_connect),
             Part::Response => self.status_line(),

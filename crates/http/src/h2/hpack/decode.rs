@@ -203,13 +203,13 @@ fn string(block: &[u8], at: &mut usize, buf: &mut Vec<u8>) -> Result<(), BlockEr
 }
 
 /// Whether a field may have this name (RFC 9113 §8.2): a token without upper case.
-fn is_name(name: &[u8]) -> bool {
+pub(crate) fn is_name(name: &[u8]) -> bool {
     let is_lower = |byte: &u8| *byte != 0 && TOKEN_LOWER[usize::from(*byte)] == *byte;
     !name.is_empty() && name.iter().all(is_lower)
 }
 
 /// The kind of a pseudo-header field, by its name without the colon.
-fn pseudo(name: &[u8]) -> Kind {
+pub(crate) fn pseudo(name: &[u8]) -> Kind {
     match name {
         b"method" => Kind::Method,
         b"scheme" => Kind::Scheme,

@@ -10,7 +10,7 @@ use super::statics::{
     index_of,
 };
 use super::table::{ENTRY_OVERHEAD_BYTES, LINE_EXTRA_BYTES, Table};
-use super::{Kind, huffman, integer};
+use super::{FieldEncoder, Kind, huffman, integer};
 use crate::{Method, Name};
 
 /// The number of slots of the cache that finds fields in the table. The hash of a field selects one
@@ -45,7 +45,7 @@ struct Dynamic {
 
 /// How a value may be sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Policy {
+pub(crate) enum Policy {
     /// Through the dynamic table.
     Table,
     /// As a literal: the value is unlikely to be repeated.
@@ -97,67 +97,6 @@ impl Encoder {
         }
     }
 
-    pub fn method(&mut self, method: Method, text: &[u8], out: &mut Vec<u8>) {
-        match method {
-            Method::Get => out.push(0x80 | METHOD_GET),
-            Method::Post => out.push(0x80 | METHOD_POST),
-            _ => self.indexed(METHOD_GET, Name::Other, b":method", text, out),
-        }
-    }
-
-    /// Only `http` and `https` have a static index.
-    pub fn scheme(&mut self, scheme: &[u8], out: &mut Vec<u8>) {
-        match scheme {
-            b"http" => out.push(0x80 | SCHEME_HTTP),
-            b"https" => out.push(0x80 | SCHEME_HTTPS),
-            _ => self.indexed(SCHEME_HTTP, Name::Other, b":scheme", scheme, out),
-        }
-    }
-
-    pub fn authority(&mut self, authority: &[u8], out: &mut Vec<u8>) {
-        self.indexed(AUTHORITY, Name::Other, b":authority", authority, out);
-    }
-
-    pub fn path(&mut self, path: &[u8], out: &mut Vec<u8>) {
-        match path {
-            b"/" => out.push(0x80 | PATH_ROOT),
-            _ => self.indexed(PATH_ROOT, Name::Other, b":path", path, out),
-        }
-    }
-
-    pub fn protocol(&mut self, protocol: &[u8], out: &mut Vec<u8>) {
-        self.indexed(0, Name::Other, b":protocol", protocol, out);
-    }
-
-    pub fn status(&mut self, status: u16, out: &mut Vec<u8>) {
-        let place = match status {
-            200 => 0,
-            204 => 1,
-            206 => 2,
-            304 => 3,
-            400 => 4,
-            404 => 5,
-            500 => 6,
-            _ => {
-                let digit = |of: u16| b'0' + (status / of % 10) as u8;
-                let digits = [digit(100), digit(10), digit(1)];
-                return self.indexed(STATUS_200, Name::Other, b":status", &digits, out);
-            }
-        };
-        out.push(0x80 | (STATUS_200 + place));
-    }
-
-    /// Encodes a field; `name` is in lower case.
-    #[inline]
-    pub fn field(&mut self, id: Name, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
-        let index = index_of(id);
-        match policy(id, value) {
-            Policy::Table => self.indexed(index, id, name, value, out),
-            Policy::Literal => literal(0, 4, index, name, value, out),
-            Policy::Never => literal(0x10, 4, index, name, value, out),
-        }
-    }
-
     /// Encodes a field that may be in the dynamic table, or enter it. `index` is that of its name
     /// in the static table, or 0.
     fn indexed(&mut self, index: u8, id: Name, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
@@ -184,6 +123,68 @@ impl Encoder {
         } else {
             dynamic.seen[slot] = rest;
             literal(0, 4, index, name, value, out);
+        }
+    }
+}
+
+impl FieldEncoder for Encoder {
+    fn method(&mut self, method: Method, text: &[u8], out: &mut Vec<u8>) {
+        match method {
+            Method::Get => out.push(0x80 | METHOD_GET),
+            Method::Post => out.push(0x80 | METHOD_POST),
+            _ => self.indexed(METHOD_GET, Name::Other, b":method", text, out),
+        }
+    }
+
+    /// Only `http` and `https` have a static index.
+    fn scheme(&mut self, scheme: &[u8], out: &mut Vec<u8>) {
+        match scheme {
+            b"http" => out.push(0x80 | SCHEME_HTTP),
+            b"https" => out.push(0x80 | SCHEME_HTTPS),
+            _ => self.indexed(SCHEME_HTTP, Name::Other, b":scheme", scheme, out),
+        }
+    }
+
+    fn authority(&mut self, authority: &[u8], out: &mut Vec<u8>) {
+        self.indexed(AUTHORITY, Name::Other, b":authority", authority, out);
+    }
+
+    fn path(&mut self, path: &[u8], out: &mut Vec<u8>) {
+        match path {
+            b"/" => out.push(0x80 | PATH_ROOT),
+            _ => self.indexed(PATH_ROOT, Name::Other, b":path", path, out),
+        }
+    }
+
+    fn protocol(&mut self, protocol: &[u8], out: &mut Vec<u8>) {
+        self.indexed(0, Name::Other, b":protocol", protocol, out);
+    }
+
+    fn status(&mut self, status: u16, out: &mut Vec<u8>) {
+        let place = match status {
+            200 => 0,
+            204 => 1,
+            206 => 2,
+            304 => 3,
+            400 => 4,
+            404 => 5,
+            500 => 6,
+            _ => {
+                let digit = |of: u16| b'0' + (status / of % 10) as u8;
+                let digits = [digit(100), digit(10), digit(1)];
+                return self.indexed(STATUS_200, Name::Other, b":status", &digits, out);
+            }
+        };
+        out.push(0x80 | (STATUS_200 + place));
+    }
+
+    #[inline]
+    fn field(&mut self, id: Name, name: &[u8], value: &[u8], out: &mut Vec<u8>) {
+        let index = index_of(id);
+        match policy(id, value) {
+            Policy::Table => self.indexed(index, id, name, value, out),
+            Policy::Literal => literal(0, 4, index, name, value, out),
+            Policy::Never => literal(0x10, 4, index, name, value, out),
         }
     }
 }
@@ -252,7 +253,7 @@ fn short_string(text: &[u8], out: &mut Vec<u8>) {
 
 /// How the fields of a name are sent.
 #[inline]
-fn policy(id: Name, value: &[u8]) -> Policy {
+pub(crate) fn policy(id: Name, value: &[u8]) -> Policy {
     match id {
         Name::Authorization | Name::ProxyAuthorization | Name::SetCookie => Policy::Never,
         Name::Cookie if value.len() < COOKIE_BYTES_MIN => Policy::Never,
@@ -278,7 +279,7 @@ fn policy(id: Name, value: &[u8]) -> Policy {
 
 /// A hash of a name and a value. Collisions cost bytes on the wire but no time.
 #[inline]
-fn hash(id: Name, name: &[u8], value: &[u8]) -> u64 {
+pub(crate) fn hash(id: Name, name: &[u8], value: &[u8]) -> u64 {
     let seed = match id {
         Name::Other => mix(0x51, name),
         id => id as u64,

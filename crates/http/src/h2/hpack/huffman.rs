@@ -38,7 +38,7 @@ static FIRST: [(u32, u16); BITS_MAX + 2] = firsts();
 static SHORT: [(u8, u8); 1 << SHORT_BITS] = short();
 
 /// Appends the decoded string to `out`.
-pub(in crate::h2) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), BlockError> {
+pub(crate) fn decode(code: &[u8], out: &mut Vec<u8>) -> Result<(), BlockError> {
     let from = out.len();
     // The shortest code has five bits.
     out.resize(from + code.len() * 8 / 5, 0);
@@ -124,7 +124,7 @@ fn long_symbol(bits: u64) -> Option<(u8, u32)> {
 }
 
 /// The encoded size of a string, bytes.
-pub(in crate::h2) fn encoded_len(text: &[u8]) -> usize {
+pub(crate) fn encoded_len(text: &[u8]) -> usize {
     let bits: usize = text
         .iter()
         .map(|byte| usize::from(LENGTHS[usize::from(*byte)]))
@@ -133,7 +133,7 @@ pub(in crate::h2) fn encoded_len(text: &[u8]) -> usize {
 }
 
 /// Appends the encoded string.
-pub(in crate::h2) fn encode(text: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0);
     for byte in text {
         let symbol = usize::from(*byte);

@@ -10,14 +10,14 @@ use super::Kind;
 use crate::Name;
 
 /// What an entry adds to the size of its name and value (RFC 7541 §4.1).
-pub(super) const ENTRY_OVERHEAD_BYTES: usize = 32;
+pub(crate) const ENTRY_OVERHEAD_BYTES: usize = 32;
 
 /// The bytes of `: ` and CRLF.
-pub(super) const LINE_EXTRA_BYTES: usize = 4;
+pub(crate) const LINE_EXTRA_BYTES: usize = 4;
 
 /// A field of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// How many bytes were appended before it since the start, modulo 2^32.
     at: u32,
     pub name_len: u32,
@@ -29,7 +29,7 @@ pub(super) struct Entry {
 
 /// The table. It has no memory until a field is added.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(crate) struct Table {
     /// Each field as `name: value CRLF`.
     bytes: Vec<u8>,
     /// How many bytes were cut off at the front, modulo 2^32.
