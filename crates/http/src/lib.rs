@@ -6,6 +6,7 @@ mod bytes;
 mod field_name;
 pub mod h1;
 pub mod h2;
+pub mod h3;
 pub mod head;
 pub mod method;
 pub mod name;

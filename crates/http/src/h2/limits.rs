@@ -79,7 +79,7 @@ impl Default for Limits {
 
 impl Limits {
     /// A copy with values that RFC 9113 does not allow corrected.
-    pub(super) fn legal(self) -> Limits {
+    pub(crate) fn legal(self) -> Limits {
         Limits {
             stream_window_bytes: self.stream_window_bytes.min(WINDOW_MAX),
             body_window_bytes: self.body_window_bytes.min(WINDOW_MAX),

@@ -43,7 +43,7 @@ pub(crate) struct Table {
 
 impl Entry {
     /// The entry's size as the table counts it.
-    fn size(&self) -> usize {
+    pub fn size(&self) -> usize {
         (self.name_len + self.value_len) as usize + ENTRY_OVERHEAD_BYTES
     }
 
@@ -63,6 +63,16 @@ impl Table {
     /// The maximum size of the table.
     pub fn size_max(&self) -> usize {
         self.size_max
+    }
+
+    /// The size of all entries.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
     }
 
     /// How many fields were added since the start, modulo 2^32.
