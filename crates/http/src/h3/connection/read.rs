@@ -59,6 +59,12 @@ impl Step {
     }
 }
 
+/// RFC 9114 §6.1: a server opens no bidirectional streams.
+const NO_REQUEST: Failure = Failure::new(
+    code::STREAM_CREATION_ERROR,
+    "a bidirectional stream of a server",
+);
+
 impl Connection {
     /// Reads records of the QUIC layer up to the next event. Returns the number of bytes used, which
     /// must not be passed again, and the event. With [`Event::More`] the unused bytes are part of a
@@ -177,9 +183,7 @@ impl Connection {
         } else if data.stream.is_multiple_of(4) {
             self.request_bytes(data.stream / 4, piece, head, out)?
         } else {
-            // RFC 9114 §6.1: a server opens no bidirectional streams.
-            let message = "a bidirectional stream of a server";
-            return Err(Failure::new(code::STREAM_CREATION_ERROR, message));
+            return Err(NO_REQUEST);
         };
         let used = match step {
             Step::Used(used) | Step::Tell(used, _) => used,
@@ -215,6 +219,9 @@ impl Connection {
         if is_unidirectional(stream) {
             return self.end_of_unidirectional(stream).map(|()| None);
         }
+        if !stream.is_multiple_of(4) {
+            return Err(NO_REQUEST);
+        }
         let Some(id) = self.admit(stream / 4, out)? else {
             return Ok(None);
         };
@@ -244,7 +251,11 @@ impl Connection {
             let message = "a control stream of ours that is stopped";
             return Err(Failure::new(code::CLOSED_CRITICAL_STREAM, message));
         }
-        let Some(id) = number(stream) else {
+        if !stream.is_multiple_of(4) {
+            return Err(NO_REQUEST);
+        }
+        // It may overtake the stream itself, which is opened by it.
+        let Some(id) = self.admit(stream / 4, out)? else {
             return Ok(None);
         };
         let is_sending = |open: &&mut Stream| !open.flags.send_end && open.stopped.is_none();

@@ -484,6 +484,8 @@ impl Life {
     /// Nothing more is opened, and everything ends.
     fn settle(&mut self) {
         for _ in 0..20_000 {
+            self.to_server.stalled.clear();
+            self.to_client.stalled.clear();
             self.step(false);
             self.credit();
         }

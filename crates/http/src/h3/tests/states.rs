@@ -33,10 +33,15 @@ fn streams_that_must_not_be() {
             &client(&[], &Wire::server().data(stream, b"a")),
             code::STREAM_CREATION_ERROR,
         );
-        assert_ends(
-            &server(&Wire::client().data(stream, b"a")),
-            code::STREAM_CREATION_ERROR,
-        );
+        let open = Wire::client;
+        for wire in [
+            open().data(stream, b"a"),
+            open().fin(stream),
+            open().reset(stream, 0),
+            open().stopped(stream, 0),
+        ] {
+            assert_ends(&server(&wire), code::STREAM_CREATION_ERROR);
+        }
     }
     assert_ends(
         &server(&Wire::client().data(3, b"a")),
@@ -131,6 +136,16 @@ fn resets_of_a_client() {
     // Behind its end, which QUIC has told before.
     let told = server(&Wire::client().get(0).reset(0, code::REQUEST_CANCELLED));
     assert_eq!(told.events.len(), 1);
+    // Before the request itself, which is ignored then.
+    let told = server(
+        &Wire::client()
+            .stopped(0, code::REQUEST_CANCELLED)
+            .get(0)
+            .get(4),
+    );
+    assert_fine(&told);
+    assert!(told.events.len() == 1 && told.events[0].starts_with("head 1"));
+    assert_eq!(told.answers, ["reset 0 10c", "stop 0 10c", "data 11 [40]"]);
     // An unknown code is as H3_NO_ERROR.
     let told = server(&Wire::client().post(0).reset(0, 0x1234));
     assert_eq!(told.events[1], "reset 0 NO_ERROR");
