@@ -54,6 +54,8 @@ pub struct Connection {
     buffered: usize,
     /// Events that follow others.
     later: VecDeque<Event>,
+    /// The connection fails after the event that was told last.
+    failure: Option<Failure>,
     peer: Peer,
     /// How many bytes may be sent on all streams together; negative if something had to be sent
     /// anyway.
@@ -141,6 +143,7 @@ impl Connection {
             waiting: Vec::new(),
             buffered: 0,
             later: VecDeque::new(),
+            failure: None,
             peer: Peer::default(),
             room: CONNECTION_ROOM_BYTES as i64,
             is_blocked: false,

@@ -110,6 +110,9 @@ impl Connection {
         head: &mut Head,
         out: &mut Vec<u8>,
     ) -> Result<Step, Failure> {
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
         if let Some(event) = self.later.pop_front() {
             return Ok(Step::Tell(0, event));
         }

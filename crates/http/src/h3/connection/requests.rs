@@ -273,8 +273,11 @@ impl Connection {
         let used = (piece.bytes.len() as u64).min(left) as usize;
         let left = left - used as u64;
         let end = piece.end && used == piece.bytes.len();
-        if end && left > 0 {
-            return Err(TRUNCATED);
+        let is_truncated = end && left > 0;
+        let end = end && !is_truncated;
+        if is_truncated {
+            // The payload that came is told before.
+            self.failure = Some(TRUNCATED);
         }
         let Some(stream) = self.streams.get_mut(id) else {
             return Ok(Step::Used(used));
