@@ -1,6 +1,8 @@
 //! The state of a connection, and its life cycle: start, shutdown, failure.
 
 mod control;
+mod facts;
+mod lifetimes;
 mod messages;
 mod read;
 mod requests;
@@ -14,7 +16,7 @@ use super::code::Failure;
 use super::frame::{self, setting, stream_type};
 use super::load::Load;
 use super::qpack::{BLOCKED_STREAMS_MAX, Decoder, Encoder};
-use super::streams::{Opened, Stream, Streams};
+use super::streams::{Opened, Streams};
 use super::{Code, Counts, Error, Event, Limits, StreamId, record, varint};
 use read::Reading;
 pub use send::DATA_HEAD_BYTES_MAX;
@@ -54,7 +56,7 @@ pub struct Connection {
     buffered: usize,
     /// Events that follow others.
     later: VecDeque<Event>,
-    /// The connection fails after the event that was told last.
+    /// The connection fails once all that came before is told.
     failure: Option<Failure>,
     peer: Peer,
     /// How many bytes may be sent on all streams together; negative if something had to be sent
@@ -197,120 +199,6 @@ impl Connection {
         self.role.first_stream() + 8
     }
 
-    // ---- facts
-
-    /// The limits that we set for the peer.
-    #[must_use]
-    pub fn limits(&self) -> &Limits {
-        &self.limits
-    }
-
-    /// How many streams are open. A stream of a client is open once its head has arrived.
-    #[must_use]
-    pub fn stream_count(&self) -> usize {
-        self.streams.len() - self.headless
-    }
-
-    /// No stream is open, not even one whose head has not arrived, and no record is partially read:
-    /// the connection can be closed without loss.
-    #[must_use]
-    pub fn is_idle(&self) -> bool {
-        self.streams.is_empty() && self.later.is_empty() && matches!(self.reading, Reading::Record)
-    }
-
-    /// A client can send another request on this connection now.
-    #[must_use]
-    pub fn can_open(&self) -> bool {
-        self.room_for_streams() > 0
-    }
-
-    /// How many more requests a client can send now.
-    #[must_use]
-    pub fn room_for_streams(&self) -> usize {
-        let ends = self.goaway.got.is_some() || self.goaway.announced || self.has_failed();
-        if self.role == Role::Server || ends {
-            return 0;
-        }
-        let permitted = self.requests_max.min(u64::from(u32::MAX));
-        let left = permitted.saturating_sub(self.opened.next);
-        let most = (self.limits.streams_max as usize).saturating_sub(self.streams.len());
-        usize::try_from(left).map_or(most, |left| left.min(most))
-    }
-
-    /// The peer supports the extended CONNECT (RFC 9220 §3). A client knows this once
-    /// [`Connection::has_settings`] is true.
-    #[must_use]
-    pub fn takes_extended_connect(&self) -> bool {
-        self.peer.extended_connect
-    }
-
-    /// The peer's settings have arrived.
-    #[must_use]
-    pub fn has_settings(&self) -> bool {
-        self.peer.are_known
-    }
-
-    /// The peer announced the end of the connection.
-    #[must_use]
-    pub fn got_goaway(&self) -> bool {
-        self.goaway.got.is_some()
-    }
-
-    /// The number of the peer's glitches so far (`fc_glitches`, `bc_glitches`).
-    #[must_use]
-    pub fn glitches(&self) -> u32 {
-        self.load.glitches
-    }
-
-    /// Whether a glitch ends the connection once [`Limits::glitches_max`] is reached, from now on.
-    /// Without a call it does (`tune.glitches.kill.cpu-usage`).
-    pub fn set_glitch_kill(&mut self, kills: bool) {
-        self.load.spares_glitches = !kills;
-    }
-
-    /// The caller's name for a stream, if the stream is open.
-    #[must_use]
-    pub fn token(&self, stream: StreamId) -> Option<u32> {
-        self.streams.get(stream).map(|stream| stream.token)
-    }
-
-    /// Names a stream.
-    pub fn set_token(&mut self, stream: StreamId, token: u32) {
-        if let Some(stream) = self.streams.get_mut(stream) {
-            stream.token = token;
-        }
-    }
-
-    /// Takes the counts since the last call.
-    pub fn take_counts(&mut self) -> Counts {
-        std::mem::take(&mut self.counts)
-    }
-
-    /// Bytes that count for [`BUFFERED_BYTES_MAX`].
-    #[cfg(test)]
-    pub(super) fn buffered(&self) -> usize {
-        let block = |stream: &Stream| stream.block.len();
-        let held = |stream: &Stream| stream.held.as_ref().map_or(0, |held| held.len());
-        let counted = self
-            .streams
-            .iter()
-            .map(|stream| block(stream) + held(stream));
-        assert_eq!(counted.sum::<usize>(), self.buffered);
-        self.buffered
-    }
-
-    /// Sections of ours refer to entries that the peer may not have yet.
-    #[cfg(test)]
-    pub(super) fn be_bold(&mut self) {
-        self.encoder.is_bold = true;
-    }
-
-    /// How many sections of ours with references the peer has acknowledged.
-    #[cfg(test)]
-    pub(super) fn acknowledged(&self) -> u64 {
-        self.encoder.acknowledged
-    }
-
     // ---- the end
 
     /// The first step of a graceful shutdown (RFC 9114 §5.2): tells the peer to open no more
@@ -391,53 +279,5 @@ impl Connection {
     /// Counts a stream that the peer reset.
     fn peer_reset(&mut self) -> Result<(), Failure> {
         self.load.peer_reset(&self.limits)
-    }
-
-    /// Forgets a stream. QUIC is told that what was kept of it is used.
-    fn forget(&mut self, id: StreamId, out: &mut Vec<u8>) -> Option<Stream> {
-        let stream = self.streams.remove(id)?;
-        self.buffered -= stream.block.len();
-        if let Some(held) = &stream.held {
-            self.buffered -= held.len();
-            if held.len() > 0 {
-                record::consumed(quic(id), held.len() as u64, out);
-            }
-        }
-        self.waiting.retain(|(_, waiting)| *waiting != id);
-        self.headless -= usize::from(self.role == Role::Server && !stream.flags.has_head);
-        Some(stream)
-    }
-
-    /// The peer's decoder is told that the rest of a stream is not decoded (RFC 9204 §4.4.2).
-    fn cancel_sections(&mut self, id: StreamId, out: &mut Vec<u8>) {
-        let mut instruction = std::mem::take(&mut self.lead);
-        instruction.clear();
-        self.decoder.cancel(quic(id), &mut instruction);
-        self.send_bytes(self.decoder_stream(), &instruction, out);
-        self.lead = instruction;
-    }
-
-    /// Forgets a stream if both sides have ended.
-    fn close_if_over(&mut self, id: StreamId, out: &mut Vec<u8>) {
-        let Some(stream) = self.streams.get(id) else {
-            return;
-        };
-        if !stream.flags.recv_end {
-            return;
-        }
-        let token = stream.token;
-        match (stream.flags.send_end, stream.stopped) {
-            (true, _) => {}
-            // The peer wanted no more of the request; its response is complete.
-            (false, Some(code)) => self.later.push_back(Event::Reset {
-                stream: id,
-                token,
-                code,
-                error: None,
-            }),
-            (false, None) => return,
-        }
-        self.forget(id, out);
-        self.load.ended_well();
     }
 }

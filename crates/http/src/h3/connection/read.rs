@@ -110,9 +110,6 @@ impl Connection {
         head: &mut Head,
         out: &mut Vec<u8>,
     ) -> Result<Step, Failure> {
-        if let Some(failure) = self.failure {
-            return Err(failure);
-        }
         if let Some(event) = self.later.pop_front() {
             return Ok(Step::Tell(0, event));
         }
@@ -126,6 +123,9 @@ impl Connection {
         if self.unidirectional.has_instructions {
             self.instructions(out)?;
             return Ok(Step::Used(0));
+        }
+        if let Some(failure) = self.failure {
+            return Err(failure);
         }
         match self.reading {
             Reading::Record => self.record(rest, out),

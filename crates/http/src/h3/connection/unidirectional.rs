@@ -192,10 +192,12 @@ impl Connection {
                 streams.remove(place);
                 Ok(())
             }
-            Kind::Control | Kind::Encoder | Kind::Decoder => Err(Failure::new(
-                code::CLOSED_CRITICAL_STREAM,
-                "the end of a control stream, encoder or decoder",
-            )),
+            Kind::Control | Kind::Encoder | Kind::Decoder => {
+                // Instructions that came before are followed.
+                let message = "the end of a control stream, encoder or decoder";
+                self.failure = Some(Failure::new(code::CLOSED_CRITICAL_STREAM, message));
+                Ok(())
+            }
         }
     }
 
