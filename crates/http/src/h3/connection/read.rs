@@ -149,6 +149,13 @@ impl Connection {
             });
             return Ok(Step::Used(HEAD_BYTES));
         }
+        let comes = matches!(
+            head.kind,
+            Kind::Reset | Kind::Stopped | Kind::Written | Kind::Streams
+        );
+        if !comes {
+            return Err(MALFORMED);
+        }
         let Some((record, used)) = Record::read(rest).map_err(|_| MALFORMED)? else {
             return Ok(Step::More);
         };
