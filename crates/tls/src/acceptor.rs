@@ -232,6 +232,17 @@ impl Acceptor {
         Ok(session)
     }
 
+    /// The library's configuration for the connection of a QUIC client, and what checks client
+    /// certificates. Early data is not accepted.
+    #[cfg(feature = "quic")]
+    pub(crate) fn quic(&self) -> (Arc<ServerConfig>, Option<Arc<ClientVerifier>>) {
+        let mut config = Arc::clone(&self.config);
+        if config.max_early_data_size > 0 {
+            Arc::make_mut(&mut config).max_early_data_size = 0;
+        }
+        (config, self.verifier.clone())
+    }
+
     /// What its sessions begin with.
     pub(crate) fn server(&self) -> Result<Server, Failure> {
         let connection = UnbufferedServerConnection::new(self.config.clone())?;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use crate::verify::RefusedClient;
 use rustls::{CertificateError, Error, InvalidMessage, PeerIncompatible};
 
 /// The number of the library's part for TLS, in the place where an error has it.
@@ -193,6 +194,15 @@ impl std::error::Error for Failure {}
 impl Failure {
     pub(crate) fn after_another() -> Failure {
         Failure::protocol("the session has failed", None)
+    }
+
+    /// The peer's certificates were refused.
+    pub(crate) fn set_refused(&mut self, refused: &RefusedClient) {
+        self.kind = if refused.is_for_issuer {
+            FailureKind::Authority
+        } else {
+            FailureKind::Certificate
+        };
     }
 
     pub(crate) fn protocol(text: &str, reason: Option<Reason>) -> Failure {

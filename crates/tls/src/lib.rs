@@ -25,6 +25,8 @@ mod maker;
 mod names;
 mod ocsp;
 mod old;
+#[cfg(feature = "quic")]
+pub mod quic;
 mod resolver;
 mod secrets;
 mod session;

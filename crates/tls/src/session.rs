@@ -10,7 +10,7 @@ use rustls::unbuffered::{
 };
 use rustls::{CommonState, Error, HandshakeKind, ProtocolVersion};
 
-use crate::failure::{Failure, FailureKind, HTTP_METHOD_BYTES, Reason, is_http};
+use crate::failure::{Failure, HTTP_METHOD_BYTES, Reason, is_http};
 use crate::hello::{HelloReader, Reading, fatal_alert};
 use crate::secrets::{self, Secrets};
 use crate::verify::{ClientVerifier, RefusedClient};
@@ -458,11 +458,7 @@ impl Session {
             failure.reason = Some(Reason::HttpRequest);
         }
         if let Some(refused) = &self.refused {
-            failure.kind = if refused.is_for_issuer {
-                FailureKind::Authority
-            } else {
-                FailureKind::Certificate
-            };
+            failure.set_refused(refused);
         }
         failure
     }
@@ -582,40 +578,57 @@ impl Session {
     /// agreed before it, and the certificates that were refused.
     #[must_use]
     pub fn facts(&self) -> Option<Facts> {
-        let common = self.common()?;
-        let version = match common.protocol_version()? {
-            ProtocolVersion::TLSv1_2 => Version::Tls12,
-            ProtocolVersion::TLSv1_3 => Version::Tls13,
-            _ => return None,
-        };
-        let group = common.negotiated_key_exchange_group();
-        let peer = common.peer_certificates().unwrap_or_default();
-        let is_resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+        let facts = facts_of(
+            self.common()?,
+            self.refused.as_deref(),
+            self.verifier.as_deref(),
+        )?;
         Some(Facts {
-            version,
-            suite: u16::from(common.negotiated_cipher_suite()?.suite()),
-            group: group.map(|group| u16::from(group.name())),
-            protocol: common.alpn_protocol().map(Into::into),
             server_name: self.server_name.clone(),
-            is_resumed,
             has_early_data: self.has_early_data,
             own: self.own.clone(),
-            verdict: match (&self.refused, &self.verifier) {
-                (Some(refused), _) => refused.verdict,
-                (None, Some(verifier)) => verifier.verdict(peer, is_resumed),
-                (None, None) => Verdict::default(),
-            },
-            root: self
-                .verifier
-                .as_ref()
-                .and_then(|verifier| verifier.root_of(peer)),
-            peer: match &self.refused {
-                Some(refused) => refused.peer.clone(),
-                None => peer.iter().map(|each| each.as_ref().into()).collect(),
-            },
             secrets: self.secrets.clone(),
+            ..facts
         })
     }
+}
+
+/// What the library's state tells of a handshake, with the parts of this crate that saw the peer's
+/// certificates.
+pub(crate) fn facts_of(
+    common: &CommonState,
+    refused: Option<&RefusedClient>,
+    verifier: Option<&ClientVerifier>,
+) -> Option<Facts> {
+    let version = match common.protocol_version()? {
+        ProtocolVersion::TLSv1_2 => Version::Tls12,
+        ProtocolVersion::TLSv1_3 => Version::Tls13,
+        _ => return None,
+    };
+    let group = common.negotiated_key_exchange_group();
+    let peer = common.peer_certificates().unwrap_or_default();
+    let is_resumed = common.handshake_kind() == Some(HandshakeKind::Resumed);
+    Some(Facts {
+        version,
+        suite: u16::from(common.negotiated_cipher_suite()?.suite()),
+        group: group.map(|group| u16::from(group.name())),
+        protocol: common.alpn_protocol().map(Into::into),
+        server_name: None,
+        is_resumed,
+        has_early_data: false,
+        own: None,
+        verdict: match (refused, verifier) {
+            (Some(refused), _) => refused.verdict,
+            (None, Some(verifier)) => verifier.verdict(peer, is_resumed),
+            (None, None) => Verdict::default(),
+        },
+        root: verifier.and_then(|verifier| verifier.root_of(peer)),
+        peer: match refused {
+            Some(refused) => refused.peer.clone(),
+            None => peer.iter().map(|each| each.as_ref().into()).collect(),
+        },
+        secrets: None,
+    })
 }
 
 impl fmt::Debug for Session {

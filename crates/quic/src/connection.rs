@@ -1,0 +1,513 @@
+//! A connection and its streams.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use bytes::Bytes;
+use quinn_proto::{
+    ConnectionError, Dir, Event, ReadError, StreamEvent, StreamId as Number, VarInt, WriteError,
+};
+use tls::quic::Agreed;
+
+use crate::streams::{AHEAD_BYTES_MAX, Streams, parts};
+use crate::{Clock, Datagram, Handle, Packet, Received, StreamId};
+
+/// Most bytes of a stream that are handed out at once.
+const DATA_BYTES_MAX: usize = 16 << 10;
+/// Most datagrams that are made for one send: what 64 KiB hold of the largest.
+const SEGMENTS_MAX: usize = 44;
+
+/// What has happened to a connection since it was last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Both sides have chosen the parameters of the handshake.
+    pub is_agreed: bool,
+    /// The handshake is complete.
+    pub is_established: bool,
+    /// It is lost: see [`Connection::lost`].
+    pub is_lost: bool,
+}
+
+/// Why a connection was lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// The peer has closed it, with this code of the application (RFC 9114 §8.1).
+    Closed(u64),
+    /// This side has closed it.
+    ClosedHere,
+    /// The peer was silent for too long.
+    TimedOut,
+    /// The peer does not know it any longer.
+    Reset,
+    /// A side has broken the protocol or the handshake has failed; the text says how.
+    Failed(String),
+}
+
+/// A QUIC connection.
+pub struct Connection {
+    pub(crate) handle: Handle,
+    pub(crate) inner: quinn_proto::Connection,
+    pub(crate) is_drained: bool,
+    clock: Clock,
+    streams: Streams,
+    /// Streams that may have something to read, in the order of their turns.
+    readable: VecDeque<StreamId>,
+    /// What is to be told besides.
+    told: VecDeque<Received>,
+    news: News,
+    lost: Option<Lost>,
+    /// How many streams this side has opened, by direction.
+    opened: [u64; 2],
+}
+
+impl Connection {
+    pub(crate) fn new(handle: Handle, inner: quinn_proto::Connection, clock: Clock) -> Connection {
+        let mut connection = Connection {
+            handle,
+            inner,
+            is_drained: false,
+            clock,
+            streams: Streams::default(),
+            readable: VecDeque::new(),
+            told: VecDeque::new(),
+            news: News::default(),
+            lost: None,
+            opened: [0; 2],
+        };
+        connection.look();
+        connection
+    }
+
+    /// Its name at its endpoint.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        self.handle
+    }
+
+    /// The endpoint has forgotten it: nothing comes or goes any more.
+    #[must_use]
+    pub fn is_drained(&self) -> bool {
+        self.is_drained
+    }
+
+    /// It is closed or lost; nothing can be sent on its streams.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+
+    /// Why it was lost.
+    #[must_use]
+    pub fn lost(&self) -> Option<&Lost> {
+        self.lost.as_ref()
+    }
+
+    /// What has happened since the last call.
+    pub fn news(&mut self) -> News {
+        std::mem::take(&mut self.news)
+    }
+
+    /// What the handshake has agreed on, or why it failed.
+    #[must_use]
+    pub fn agreed(&self) -> Agreed {
+        let data = self.inner.crypto_session().handshake_data();
+        let agreed = data.and_then(|data| data.downcast::<Agreed>().ok());
+        agreed.map(|agreed| *agreed).unwrap_or_default()
+    }
+
+    /// The peer's address, which may change (RFC 9000 §9).
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.inner.remote_address()
+    }
+
+    /// Our address, where it is known.
+    #[must_use]
+    pub fn local(&self) -> Option<IpAddr> {
+        self.inner.local_ip()
+    }
+
+    /// The round-trip time, as estimated.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        self.inner.rtt()
+    }
+
+    // ---- time and datagrams
+
+    /// Reads a datagram.
+    pub fn feed(&mut self, datagram: Datagram) {
+        self.inner.handle_event(datagram.0);
+        self.look();
+    }
+
+    /// When [`Connection::expire`] is due, monotonic nanoseconds.
+    pub fn deadline_ns(&mut self) -> Option<u64> {
+        let instant = self.inner.poll_timeout()?;
+        Some(self.clock.ns(instant))
+    }
+
+    /// Does what is due.
+    pub fn expire(&mut self, now_ns: u64) {
+        self.inner.handle_timeout(self.clock.instant(now_ns));
+        self.look();
+    }
+
+    /// The next datagrams to send, in `bytes`, which is cleared first. To be called until there are
+    /// none.
+    pub fn transmit<'a>(&mut self, now_ns: u64, bytes: &'a mut Vec<u8>) -> Option<Packet<'a>> {
+        bytes.clear();
+        let now = self.clock.instant(now_ns);
+        let transmit = self.inner.poll_transmit(now, SEGMENTS_MAX, bytes)?;
+        Some(Packet::new(&transmit, bytes))
+    }
+
+    /// Whether the peer has acknowledged all of the streams that have ended, and no others of
+    /// requests are open.
+    pub fn is_quiet(&mut self) -> bool {
+        // Our streams of one direction never end.
+        let lasting = self.opened[Dir::Uni as usize];
+        self.streams.queued() == 0 && self.inner.streams().send_streams() as u64 <= lasting
+    }
+
+    /// Closes the connection with a code of the application.
+    pub fn close(&mut self, now_ns: u64, code: u64, reason: &[u8]) {
+        let now = self.clock.instant(now_ns);
+        let reason = Bytes::copy_from_slice(reason);
+        self.inner.close(now, varint(code), reason);
+        self.look();
+    }
+
+    // ---- streams
+
+    /// The next thing that came; none if nothing more is here.
+    pub fn receive(&mut self) -> Option<Received> {
+        if let Some(told) = self.told.pop_front() {
+            return Some(told);
+        }
+        // What is read is told, one after the other.
+        while let Some(id) = self.readable.pop_front() {
+            if let Some(received) = self.read(id) {
+                return Some(received);
+            }
+        }
+        None
+    }
+
+    /// Reads a stream.
+    fn read(&mut self, id: StreamId) -> Option<Received> {
+        let stream = self.streams.get_mut(id)?;
+        stream.is_listed = false;
+        let room = AHEAD_BYTES_MAX.saturating_sub(stream.ahead);
+        if room == 0 || !stream.receives {
+            return None;
+        }
+        let is_counted = parts(id).1 == Dir::Bi;
+        let mut reader = self.inner.recv_stream(number(id));
+        let Ok(mut chunks) = reader.read(true) else {
+            // It was stopped.
+            stream.receives = false;
+            self.streams.forget(id);
+            return None;
+        };
+        // The end of the stream is to be known with its last bytes: a request has no body then.
+        let mut left = DATA_BYTES_MAX.min(usize::try_from(room).unwrap_or(usize::MAX));
+        let mut last: Option<Bytes> = None;
+        let data = |bytes, ends| Received::Data {
+            stream: id,
+            bytes,
+            ends,
+        };
+        while left > 0 {
+            match chunks.next(left) {
+                Ok(Some(chunk)) => {
+                    left -= chunk.bytes.len().min(left);
+                    // Nobody consumes what comes on streams of one direction: it is not passed on.
+                    if is_counted {
+                        stream.ahead += chunk.bytes.len() as u64;
+                    }
+                    if let Some(before) = last.replace(chunk.bytes) {
+                        self.told.push_back(data(before, false));
+                    }
+                }
+                Ok(None) => {
+                    stream.receives = false;
+                    self.told.push_back(match last.take() {
+                        Some(bytes) => data(bytes, true),
+                        None => Received::Fin(id),
+                    });
+                    break;
+                }
+                Err(ReadError::Blocked) => break,
+                Err(ReadError::Reset(code)) => {
+                    stream.receives = false;
+                    self.told
+                        .extend(last.take().map(|bytes| data(bytes, false)));
+                    self.told.push_back(Received::Reset {
+                        stream: id,
+                        code: code.into_inner(),
+                    });
+                    break;
+                }
+            }
+        }
+        drop(chunks);
+        self.told.extend(last.map(|bytes| data(bytes, false)));
+        if left == 0 {
+            self.list(id);
+        }
+        self.streams.forget(id);
+        self.told.pop_front()
+    }
+
+    /// Notes that a stream may have something to read.
+    fn list(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(id)
+            && stream.receives
+            && !std::mem::replace(&mut stream.is_listed, true)
+        {
+            self.readable.push_back(id);
+        }
+    }
+
+    /// Bytes of a stream that were handed out are used: the peer may send as many more.
+    pub fn consumed(&mut self, id: StreamId, bytes: u64) {
+        if let Some(stream) = self.streams.get_mut(id) {
+            stream.ahead = stream.ahead.saturating_sub(bytes);
+            self.list(id);
+        }
+    }
+
+    /// Sends bytes on a stream; with `ends`, the stream ends after them. A stream of this side is
+    /// opened by its first bytes. What the peer does not take waits; see [`Received::Written`].
+    pub fn write(&mut self, id: StreamId, bytes: &[u8], ends: bool) {
+        self.open(id);
+        let Some(stream) = self.streams.get_mut(id).filter(|stream| stream.sends) else {
+            return self.gone(id, bytes.len());
+        };
+        stream.ends |= ends;
+        let mut taken = 0;
+        if stream.queue.is_empty() {
+            match write_all(&mut self.inner, id, bytes) {
+                Some(count) => taken = count,
+                None => {
+                    self.streams.stop_sending(id);
+                    self.streams.forget(id);
+                    return self.gone(id, bytes.len());
+                }
+            }
+        }
+        self.streams.queue(id, &bytes[taken..]);
+        self.gone(id, taken);
+        self.finish(id);
+    }
+
+    /// Bytes have gone.
+    fn gone(&mut self, id: StreamId, bytes: usize) {
+        let told = self.streams.wrote(id, bytes as u64);
+        self.told.extend(told.into_iter().flatten());
+    }
+
+    /// Ends a stream whose last bytes have gone.
+    fn finish(&mut self, id: StreamId) {
+        if let Some(stream) = self.streams.get_mut(id)
+            && stream.ends
+            && stream.sends
+            && stream.queue.is_empty()
+        {
+            stream.sends = false;
+            // A stream that the peer has stopped cannot end.
+            let _ = self.inner.send_stream(number(id)).finish();
+            self.streams.forget(id);
+        }
+    }
+
+    /// The peer takes more of a stream.
+    fn flush(&mut self, id: StreamId) {
+        let Some(stream) = self.streams.get_mut(id) else {
+            return;
+        };
+        if stream.queue.is_empty() {
+            return;
+        }
+        match write_all(&mut self.inner, id, &stream.queue) {
+            Some(count) => {
+                self.streams.dequeue(id, count);
+                self.gone(id, count);
+                // The writer may have stopped because of the queue.
+                if let Some(stream) = self.streams.get_mut(id)
+                    && stream.queue.is_empty()
+                    && stream.written > 0
+                {
+                    let bytes = std::mem::take(&mut stream.written);
+                    self.told.push_back(Received::Written {
+                        stream: Some(id),
+                        bytes,
+                    });
+                }
+                self.finish(id);
+            }
+            None => {
+                let discarded = self.streams.stop_sending(id);
+                self.gone(id, discarded);
+                self.streams.forget(id);
+            }
+        }
+    }
+
+    /// Opens a stream of this side, and those before it.
+    fn open(&mut self, id: StreamId) {
+        let (side, dir, place) = parts(id);
+        if side != self.inner.side() || self.streams.contains(id) {
+            return;
+        }
+        while self.opened[dir as usize] <= place {
+            let Some(new) = self.inner.streams().open(dir) else {
+                return;
+            };
+            self.opened[dir as usize] += 1;
+            self.streams.add(number_of(new), dir == Dir::Bi, true);
+        }
+    }
+
+    /// Gives up sending on a stream.
+    pub fn reset(&mut self, id: StreamId, code: u64) {
+        self.open(id);
+        if self.streams.get_mut(id).is_some_and(|stream| stream.sends) {
+            let discarded = self.streams.stop_sending(id);
+            self.gone(id, discarded);
+            // The library forgets streams of closed connections.
+            let _ = self.inner.send_stream(number(id)).reset(varint(code));
+            self.streams.forget(id);
+        }
+    }
+
+    /// Tells the peer that no more of a stream is wanted. What it sent is discarded.
+    pub fn stop(&mut self, id: StreamId, code: u64) {
+        if let Some(stream) = self.streams.get_mut(id)
+            && stream.receives
+        {
+            stream.receives = false;
+            // All may have come already.
+            let _ = self.inner.recv_stream(number(id)).stop(varint(code));
+            self.streams.forget(id);
+        }
+    }
+
+    /// Which streams are sent first: those with higher numbers.
+    pub fn prioritize(&mut self, id: StreamId, priority: i32) {
+        if self.streams.contains(id) {
+            // The stream may have been sent completely.
+            let _ = self.inner.send_stream(number(id)).set_priority(priority);
+        }
+    }
+
+    /// The bytes that were written and that the library does not take yet.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.streams.queued()
+    }
+
+    /// How many streams something is kept of.
+    #[must_use]
+    pub fn streams_kept(&self) -> usize {
+        self.streams.len()
+    }
+
+    // ---- events of the library
+
+    fn look(&mut self) {
+        while let Some(event) = self.inner.poll() {
+            match event {
+                Event::HandshakeDataReady => self.news.is_agreed = true,
+                Event::Connected => self.news.is_established = true,
+                Event::ConnectionLost { reason } => {
+                    self.news.is_lost = true;
+                    self.lost = Some(lost(reason));
+                }
+                Event::Stream(event) => self.stream_event(event),
+                Event::DatagramReceived | Event::DatagramsUnblocked => {}
+            }
+        }
+    }
+
+    fn stream_event(&mut self, event: StreamEvent) {
+        match event {
+            StreamEvent::Opened { dir } => {
+                while let Some(new) = self.inner.streams().accept(dir) {
+                    let id = number_of(new);
+                    self.streams.add(id, true, dir == Dir::Bi);
+                    self.list(id);
+                }
+            }
+            StreamEvent::Readable { id } => self.list(number_of(id)),
+            StreamEvent::Writable { id } => self.flush(number_of(id)),
+            StreamEvent::Stopped { id, error_code } => {
+                let stream = number_of(id);
+                // Answered as RFC 9000 §3.5 says. All may have been acknowledged meanwhile.
+                let _ = self.inner.send_stream(id).reset(error_code);
+                let discarded = self.streams.stop_sending(stream);
+                self.gone(stream, discarded);
+                self.streams.forget(stream);
+                self.told.push_back(Received::Stopped {
+                    stream,
+                    code: error_code.into_inner(),
+                });
+            }
+            StreamEvent::Finished { .. } | StreamEvent::Available { .. } => {}
+        }
+    }
+}
+
+/// Writes to a stream until the library takes no more. Only then does it tell when it does again.
+/// Returns how much it took; none if nothing of the stream is wanted any more.
+fn write_all(inner: &mut quinn_proto::Connection, id: StreamId, bytes: &[u8]) -> Option<usize> {
+    let mut taken = 0;
+    while taken < bytes.len() {
+        match inner.send_stream(number(id)).write(&bytes[taken..]) {
+            Ok(count) => taken += count,
+            Err(WriteError::Blocked) => break,
+            Err(WriteError::Stopped(_) | WriteError::ClosedStream) => return None,
+        }
+    }
+    Some(taken)
+}
+
+fn number(id: StreamId) -> Number {
+    Number::from(varint(id))
+}
+
+fn number_of(id: Number) -> StreamId {
+    VarInt::from(id).into_inner()
+}
+
+/// A number that fits (RFC 9000 §16); the highest one otherwise.
+fn varint(number: u64) -> VarInt {
+    VarInt::from_u64(number).unwrap_or(VarInt::MAX)
+}
+
+fn lost(reason: ConnectionError) -> Lost {
+    match reason {
+        ConnectionError::ApplicationClosed(close) => Lost::Closed(close.error_code.into_inner()),
+        ConnectionError::LocallyClosed => Lost::ClosedHere,
+        ConnectionError::TimedOut => Lost::TimedOut,
+        ConnectionError::Reset => Lost::Reset,
+        ConnectionError::VersionMismatch
+        | ConnectionError::TransportError(_)
+        | ConnectionError::ConnectionClosed(_)
+        | ConnectionError::CidsExhausted => Lost::Failed(reason.to_string()),
+    }
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection")
+            .field("handle", &self.handle)
+            .field("is_drained", &self.is_drained)
+            .field("lost", &self.lost)
+            .field("queued", &self.streams.queued())
+            .finish_non_exhaustive()
+    }
+}

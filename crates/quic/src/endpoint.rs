@@ -1,0 +1,256 @@
+//! Finds the connections of datagrams, and accepts new ones.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use quinn_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig, Transmit};
+
+use crate::ids::Ids;
+use crate::{Clock, Connection, Keys, Server};
+
+/// The name of a connection at its endpoint.
+pub type Handle = ConnectionHandle;
+
+/// What an endpoint begins with.
+#[derive(Clone, Debug)]
+pub struct Setup<'a> {
+    /// See [`Keys`].
+    pub keys: &'a Keys,
+    /// The first byte of its connection ids.
+    pub worker: u8,
+    /// Random bytes, for ids and for what the library draws.
+    pub seed: [u8; 32],
+}
+
+/// A run of datagrams of one peer.
+#[derive(Debug)]
+pub struct Run<'a> {
+    /// The sender.
+    pub peer: SocketAddr,
+    /// The address that it was sent to, where it is known.
+    pub local: Option<IpAddr>,
+    /// The ECN bits (RFC 3168).
+    pub ecn: u8,
+    /// The length of each datagram; the last may be shorter.
+    pub segment: usize,
+    /// All datagrams.
+    pub bytes: &'a [u8],
+}
+
+/// What a datagram is about.
+#[derive(Debug)]
+pub enum Arrival {
+    /// A connection: see [`Connection::feed`].
+    Connection(Handle, Datagram),
+    /// A new one.
+    Incoming(Incoming),
+    /// Nothing here; this has to be sent.
+    Reply(Reply),
+}
+
+/// A datagram of a connection.
+#[derive(Debug)]
+pub struct Datagram(pub(crate) quinn_proto::ConnectionEvent);
+
+/// A connection that a client begins.
+pub struct Incoming(quinn_proto::Incoming);
+
+impl Incoming {
+    /// The client's address.
+    #[must_use]
+    pub fn peer(&self) -> SocketAddr {
+        self.0.remote_address()
+    }
+
+    /// Our address, where it is known.
+    #[must_use]
+    pub fn local(&self) -> Option<IpAddr> {
+        self.0.local_ip()
+    }
+
+    /// The client has shown that it has its address (RFC 9000 §8.1).
+    #[must_use]
+    pub fn is_validated(&self) -> bool {
+        self.0.remote_address_validated()
+    }
+}
+
+impl fmt::Debug for Incoming {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A datagram of the endpoint itself.
+#[derive(Debug)]
+pub struct Reply {
+    transmit: Transmit,
+    bytes: Vec<u8>,
+}
+
+impl Reply {
+    /// What is to be sent.
+    #[must_use]
+    pub fn packet(&self) -> Packet<'_> {
+        Packet::new(&self.transmit, &self.bytes)
+    }
+}
+
+/// Datagrams to be sent to one peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Packet<'a> {
+    /// The receiver.
+    pub peer: SocketAddr,
+    /// The address to send from.
+    pub source: Option<IpAddr>,
+    /// The ECN bits.
+    pub ecn: u8,
+    /// The length of each datagram but the last; none: it is one datagram.
+    pub segment: Option<usize>,
+    /// All datagrams.
+    pub bytes: &'a [u8],
+}
+
+impl Packet<'_> {
+    pub(crate) fn new<'a>(transmit: &Transmit, bytes: &'a [u8]) -> Packet<'a> {
+        Packet {
+            peer: transmit.destination,
+            source: transmit.src_ip,
+            ecn: transmit.ecn.map_or(0, |ecn| ecn as u8),
+            segment: transmit.segment_size,
+            bytes,
+        }
+    }
+}
+
+/// The result of [`Endpoint::accept`].
+#[derive(Debug)]
+pub enum Accepted {
+    /// The connection.
+    Connection(Box<Connection>),
+    /// It was refused; what has to be sent, if anything.
+    Refused(Option<Reply>),
+}
+
+/// The QUIC connections of a worker.
+pub struct Endpoint {
+    inner: quinn_proto::Endpoint,
+    clock: Clock,
+}
+
+impl Endpoint {
+    /// An endpoint without connections. `server`: what clients get unless
+    /// [`Endpoint::accept`] is told otherwise.
+    #[must_use]
+    pub fn new(setup: &Setup<'_>, server: Server) -> Endpoint {
+        let mut config = EndpointConfig::new(Arc::new(setup.keys.reset.clone()));
+        let (worker, seed) = (setup.worker, setup.seed);
+        config.cid_generator(move || Box::new(Ids::new(worker, &seed)));
+        // Only version 1 (RFC 9000); drafts are not spoken any more.
+        config.supported_versions(vec![1]);
+        let inner =
+            quinn_proto::Endpoint::new(Arc::new(config), Some(server.0), true, Some(setup.seed));
+        Endpoint {
+            inner,
+            clock: Clock::new(),
+        }
+    }
+
+    /// What new clients get from now on.
+    pub fn set_server(&mut self, server: Server) {
+        self.inner.set_server_config(Some(server.0));
+    }
+
+    /// How many connections there are, those included that have been closed and still answer.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.inner.open_connections()
+    }
+
+    /// Reads a run of datagrams; appends what they are about.
+    pub fn receive(&mut self, now_ns: u64, run: &Run<'_>, arrivals: &mut Vec<Arrival>) {
+        let now = self.clock.instant(now_ns);
+        let ecn = EcnCodepoint::from_bits(run.ecn);
+        // One allocation for all of them.
+        let mut bytes = BytesMut::from(run.bytes);
+        let segment = run.segment.max(1);
+        while !bytes.is_empty() {
+            let one = bytes.split_to(segment.min(bytes.len()));
+            let mut reply = Vec::new();
+            let event = self
+                .inner
+                .handle(now, run.peer, run.local, ecn, one, &mut reply);
+            arrivals.extend(event.map(|event| match event {
+                DatagramEvent::ConnectionEvent(handle, event) => {
+                    Arrival::Connection(handle, Datagram(event))
+                }
+                DatagramEvent::NewConnection(incoming) => Arrival::Incoming(Incoming(incoming)),
+                DatagramEvent::Response(transmit) => Arrival::Reply(Reply {
+                    transmit,
+                    bytes: reply,
+                }),
+            }));
+        }
+    }
+
+    /// Begins a connection. `server`: what this client gets.
+    pub fn accept(&mut self, now_ns: u64, incoming: Incoming, server: &Server) -> Accepted {
+        let now = self.clock.instant(now_ns);
+        let mut reply = Vec::new();
+        let server = Some(Arc::clone(&server.0));
+        match self.inner.accept(incoming.0, now, &mut reply, server) {
+            Ok((handle, inner)) => {
+                let mut connection = Box::new(Connection::new(handle, inner, self.clock));
+                self.settle(&mut connection);
+                Accepted::Connection(connection)
+            }
+            Err(error) => Accepted::Refused(error.response.map(|transmit| Reply {
+                transmit,
+                bytes: reply,
+            })),
+        }
+    }
+
+    /// Asks a client to show that it has its address (RFC 9000 §8.1.2). None if it has.
+    pub fn retry(&mut self, incoming: Incoming) -> Option<Reply> {
+        let mut bytes = Vec::new();
+        match self.inner.retry(incoming.0, &mut bytes) {
+            Ok(transmit) => Some(Reply { transmit, bytes }),
+            Err(error) => {
+                self.inner.ignore(error.into_incoming());
+                None
+            }
+        }
+    }
+
+    /// Refuses a client (CONNECTION_REFUSED).
+    pub fn refuse(&mut self, incoming: Incoming) -> Reply {
+        let mut bytes = Vec::new();
+        let transmit = self.inner.refuse(incoming.0, &mut bytes);
+        Reply { transmit, bytes }
+    }
+
+    /// Does not answer a client.
+    pub fn ignore(&mut self, incoming: Incoming) {
+        self.inner.ignore(incoming.0);
+    }
+
+    /// Exchanges news with a connection. To be called after each call that changes it, until
+    /// [`Connection::is_drained`]; after that the endpoint has forgotten it.
+    pub fn settle(&mut self, connection: &mut Connection) {
+        while let Some(event) = connection.inner.poll_endpoint_events() {
+            connection.is_drained |= event.is_drained();
+            if let Some(event) = self.inner.handle_event(connection.handle, event) {
+                connection.inner.handle_event(event);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

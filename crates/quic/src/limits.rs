@@ -1,0 +1,106 @@
+//! What a listener allows the connections of its clients.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
+use quinn_proto::{IdleTimeout, TransportConfig, VarInt};
+use tls::quic::QuicAcceptor;
+
+use crate::Keys;
+
+/// Streams of one direction that a peer may have open besides those of requests: control and the
+/// two of QPACK (RFC 9114 §6.2), and a few of unknown types.
+const OTHER_STREAMS_MAX: u32 = 8;
+
+/// The algorithm that decides how much is in flight (`quic-cc-algo`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Congestion {
+    /// RFC 9438.
+    #[default]
+    Cubic,
+    /// RFC 9002 §7.
+    NewReno,
+    /// draft-ietf-ccwg-bbr.
+    Bbr,
+}
+
+/// The limits of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Request streams that a client may have open at a time.
+    pub streams_max: u32,
+    /// Bytes that the peer may send on a stream ahead of what was read.
+    pub stream_bytes: u32,
+    /// The same for all streams of a connection.
+    pub connection_bytes: u32,
+    /// Bytes that are kept until the peer acknowledges them, of all streams.
+    pub send_bytes: u64,
+    /// After such a time without packets a connection ends.
+    pub idle: Duration,
+    /// See [`Congestion`].
+    pub congestion: Congestion,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            streams_max: 100,
+            stream_bytes: 256 << 10,
+            connection_bytes: 1 << 20,
+            send_bytes: 480 << 10,
+            idle: Duration::from_secs(30),
+            congestion: Congestion::Cubic,
+        }
+    }
+}
+
+impl Limits {
+    fn transport(&self) -> TransportConfig {
+        let mut transport = TransportConfig::default();
+        let idle_ms = u32::try_from(self.idle.as_millis()).unwrap_or(u32::MAX);
+        transport
+            .max_concurrent_bidi_streams(VarInt::from_u32(self.streams_max))
+            .max_concurrent_uni_streams(VarInt::from_u32(OTHER_STREAMS_MAX))
+            .stream_receive_window(VarInt::from_u32(self.stream_bytes))
+            .receive_window(VarInt::from_u32(self.connection_bytes))
+            .send_window(self.send_bytes)
+            .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(idle_ms))))
+            // No datagrams of RFC 9221.
+            .datagram_receive_buffer_size(None);
+        match self.congestion {
+            Congestion::Cubic => {
+                transport.congestion_controller_factory(Arc::new(CubicConfig::default()));
+            }
+            Congestion::NewReno => {
+                transport.congestion_controller_factory(Arc::new(NewRenoConfig::default()));
+            }
+            Congestion::Bbr => {
+                transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
+            }
+        }
+        transport
+    }
+}
+
+/// How a listener serves its clients.
+#[derive(Clone)]
+pub struct Server(pub(crate) Arc<quinn_proto::ServerConfig>);
+
+impl Server {
+    /// A listener with this TLS and these limits.
+    #[must_use]
+    pub fn new(tls: QuicAcceptor, limits: &Limits, keys: &Keys) -> Server {
+        let tokens = Arc::new(keys.tokens());
+        let mut config = quinn_proto::ServerConfig::new(Arc::new(tls), tokens);
+        config.transport_config(Arc::new(limits.transport()));
+        Server(Arc::new(config))
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Server")
+    }
+}
