@@ -70,9 +70,10 @@ fn command(control: &Control, target: &Target, program: &ExternalCheck) -> Comma
     let proxy = &config.proxies[target.backend];
     let shared = &control.shared;
     let (own_addr, own_port) = match proxy.live_binds().next().map(|(_, bind)| &bind.address) {
-        Some(config::model::BindAddress::Addr(Addr::Inet(addr))) => {
-            (addr.ip().to_string(), addr.port().to_string())
-        }
+        Some(
+            config::model::BindAddress::Addr(Addr::Inet(addr))
+            | config::model::BindAddress::Quic(addr),
+        ) => (addr.ip().to_string(), addr.port().to_string()),
         Some(config::model::BindAddress::Addr(Addr::Unix(path))) => (
             String::from_utf8_lossy(path).into_owned(),
             "NOT_USED".into(),

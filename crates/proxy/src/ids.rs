@@ -148,6 +148,8 @@ pub(crate) struct StreamId(pub u32);
 pub(crate) enum Owner {
     Link(LinkId),
     Stream(StreamId),
+    /// A QUIC connection, by its name at the worker's endpoint.
+    Quic(u32),
 }
 
 /// The deadlines of a worker.

@@ -70,7 +70,7 @@ impl Frontends {
                 .get(socket.bind)?;
             match bind.address {
                 BindAddress::Fd(number) => Some((number, Arc::clone(&socket.fd))),
-                BindAddress::Addr(_) => None,
+                BindAddress::Addr(_) | BindAddress::Quic(_) => None,
             }
         });
         inherited.collect()

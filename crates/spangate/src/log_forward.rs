@@ -218,7 +218,9 @@ fn datagrams(forward: &LogForward) -> Result<Vec<UdpSocket>, String> {
 fn datagram(of: &DgramBind) -> io::Result<UdpSocket> {
     let address = match &of.address {
         BindAddress::Addr(Addr::Inet(address)) => address,
-        BindAddress::Addr(Addr::Unix(_)) => return Err(io::ErrorKind::Unsupported.into()),
+        BindAddress::Addr(Addr::Unix(_)) | BindAddress::Quic(_) => {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
         BindAddress::Fd(number) => {
             return net::sys::inherit(*number).and_then(as_datagrams);
         }

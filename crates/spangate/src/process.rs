@@ -173,6 +173,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         local_time,
         started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
+        secret: sys::secret(),
     };
     listening.tell();
     let mut runtime_config = proxy::prepare(std::mem::take(config), std::mem::take(tls), process);

@@ -221,6 +221,7 @@ impl Listening {
 pub(crate) fn shown(address: &BindAddress) -> String {
     match address {
         BindAddress::Addr(addr) => addr.to_string(),
+        BindAddress::Quic(addr) => format!("quic {addr}"),
         BindAddress::Fd(fd) => format!("fd@{fd}"),
     }
 }

@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
 use config::model::BindAddress;
 use net::Addr;
-use net::listen::{self, ListenAddr, ListenOptions};
+use net::listen::{self, DatagramOptions, ListenAddr, ListenOptions};
 
 use crate::handover::{ExposedSocket, Taken};
 
@@ -64,6 +65,7 @@ impl Sockets {
     ) -> io::Result<Opened> {
         let opened = match address {
             BindAddress::Fd(number) => return self.inherited(*number, options),
+            BindAddress::Quic(addr) => return datagrams(*addr, options, workers),
             BindAddress::Addr(addr @ Addr::Inet(_)) => self.inet(addr, options, workers)?,
             BindAddress::Addr(addr) => {
                 let mut old = self.old(addr, options)?;
@@ -140,6 +142,31 @@ impl Sockets {
             shared: vec![fd],
         })
     }
+}
+
+/// The sockets of an address of QUIC, one for each worker. Packets of a connection go to the worker
+/// whose number its connection id begins with.
+fn datagrams(addr: SocketAddr, options: &ListenOptions, workers: usize) -> io::Result<Opened> {
+    let local = Addr::Inet(addr);
+    let wanted = ListenAddr::Bind(local.clone());
+    let options = DatagramOptions {
+        v6only: options.v6only,
+        interface: options.interface.clone(),
+        namespace: options.tcp.namespace.clone(),
+        transparent: options.transparent,
+        ..DatagramOptions::default()
+    };
+    let open = |_| listen::open_datagram(&wanted, &options).map(Arc::new);
+    let own: io::Result<Vec<_>> = (0..workers).map(open).collect();
+    let own = own?;
+    if let Some(first) = own.first().filter(|_| workers > 1) {
+        net::sys::steer_by_id(first.as_raw_fd(), 0, workers as u32)?;
+    }
+    Ok(Opened {
+        local,
+        own,
+        shared: Vec::new(),
+    })
 }
 
 fn fresh(addr: &Addr, options: &ListenOptions) -> io::Result<Arc<OwnedFd>> {

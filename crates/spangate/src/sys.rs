@@ -334,6 +334,15 @@ pub(crate) fn random_seed() -> u64 {
     seed
 }
 
+/// Random bytes that nobody else knows.
+pub(crate) fn secret() -> [u8; 32] {
+    let mut secret = [0; 32];
+    for part in secret.chunks_mut(size_of::<u64>()) {
+        part.copy_from_slice(&random_seed().to_ne_bytes());
+    }
+    secret
+}
+
 /// Free memory up to this size is kept instead of returned to the kernel.
 #[cfg(all(target_env = "gnu", feature = "export"))]
 const KEPT_BYTES_MAX: libc::c_int = 64 << 20;

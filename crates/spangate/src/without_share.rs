@@ -2,10 +2,13 @@
 //! which is refused.
 
 use std::io;
+use std::sync::Arc;
 
 use config::diagnostic::{Diagnostics, Severity};
 use config::model::Config;
 use proxy::RuntimeConfig;
+
+use crate::event_reporter::EventReporter;
 
 /// Refuses all tables that are to be shared.
 pub(crate) fn check(config: &Config, out: &mut Diagnostics) {
@@ -35,6 +38,8 @@ pub(crate) struct Shares {}
 pub(crate) enum View {}
 
 impl Shares {
+    pub fn report_to(&self, _: &Arc<EventReporter>) {}
+
     pub fn follow(&mut self, _: &RuntimeConfig) -> io::Result<()> {
         Ok(())
     }

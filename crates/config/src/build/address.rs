@@ -267,6 +267,14 @@ pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<Listen>, String> {
 }
 
 fn listen(part: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
+    if let Some(bare) = without_quic(part) {
+        let addresses = listen(&bare, prefix)?.into_iter();
+        let over_quic = |address| match address {
+            BindAddress::Addr(Addr::Inet(address)) => Ok(BindAddress::Quic(address)),
+            _ => Err(format!("QUIC needs an IP address in '{}'", readable(part))),
+        };
+        return addresses.map(over_quic).collect();
+    }
     let shown = || readable(part);
     let one = |addr| Ok(vec![BindAddress::Addr(addr)]);
     match parse(part, Names::Resolve)? {
@@ -285,6 +293,18 @@ fn listen(part: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
         Parsed::Inet(ip, Ports::Range(low, high)) => Ok((low..=high)
             .map(|port| BindAddress::Addr(Addr::Inet(SocketAddr::new(ip, port))))
             .collect()),
+    }
+}
+
+/// The same address without the prefix that asks for QUIC (`quic4@`, `quic6@`, `quic+ipv4@`).
+fn without_quic(part: &[u8]) -> Option<Vec<u8>> {
+    let rest = part.strip_prefix(b"quic")?;
+    match rest {
+        [family @ (b'4' | b'6'), b'@', rest @ ..] => {
+            Some([b"ipv", &[*family][..], b"@", rest].concat())
+        }
+        [b'+', rest @ ..] => Some(rest.to_vec()),
+        _ => None,
     }
 }
 
@@ -368,6 +388,7 @@ mod tests {
                 .map(|listen| match (&listen.address, listen.multipath) {
                     (BindAddress::Addr(addr), false) => addr.to_string(),
                     (BindAddress::Addr(addr), true) => format!("{addr} by several paths"),
+                    (BindAddress::Quic(addr), _) => format!("quic {addr}"),
                     (BindAddress::Fd(fd), _) => format!("fd@{fd}"),
                 })
                 .collect::<Vec<_>>()
@@ -396,10 +417,7 @@ mod tests {
             ("stream+ipv6@::1:80", "[::1]:80"),
             ("stream+10.0.0.1:80", "10.0.0.1:80"),
             ("stream+/x", "unix@/x"),
-            (
-                "quic+fd@4",
-                "socket type prefix 'quic+fd@' is known but not implemented yet by this version",
-            ),
+            ("quic+fd@4", "QUIC needs an IP address in 'quic+fd@4'"),
             (
                 "mptcp6@:80,mptcp@10.0.0.1:81,:82",
                 "[::]:80 by several paths 10.0.0.1:81 by several paths 0.0.0.0:82",

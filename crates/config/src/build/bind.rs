@@ -3,8 +3,9 @@
 use super::line::{Cursor, Line, Parse};
 use super::tls::{self, TlsParser, bind::BindWords};
 use super::{Shared, address, did_you_mean, tcp, values};
+use crate::diagnostic::Severity;
 use crate::keywords::{self, Places, bind::KEYWORDS, tls::OPTIONS};
-use crate::model::{Bind, BindAddress};
+use crate::model::{Bind, BindAddress, Mode, Proto, Proxy};
 
 /// Parses one option of a bind line, after its name was taken.
 pub type BindParser = fn(&mut Bind, &mut Cursor<'_>) -> Parse;
@@ -15,11 +16,22 @@ pub fn line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bi
     line_from(line, at, &template, shared)
 }
 
+/// The same for a frontend, whose lines may ask for QUIC.
+pub fn frontend_line(line: &Line<'_>, at: usize, shared: &mut Shared<'_>) -> Parse<Vec<Bind>> {
+    let template = Template {
+        takes_quic: true,
+        ..Template::new(shared)
+    };
+    line_from(line, at, &template, shared)
+}
+
 /// The settings from which bind lines start.
 #[derive(Clone)]
 pub struct Template {
     bind: Bind,
     words: BindWords,
+    /// The lines may ask for QUIC.
+    takes_quic: bool,
 }
 
 /// As [`line()`], with other initial settings.
@@ -44,8 +56,26 @@ pub fn addresses(
     shared: &mut Shared<'_>,
 ) -> Parse<Vec<Bind>> {
     let addresses = listen(line, at, shared)?;
-    let Template { mut bind, words } = template.clone();
+    let Template {
+        mut bind,
+        mut words,
+        takes_quic,
+    } = template.clone();
     bind.origin = line.span(at).place();
+    if addresses.iter().any(|listen| is_quic(&listen.address)) {
+        let statement = line.texts(0)[..at].join(" ");
+        let written = line.arg(at);
+        if !takes_quic {
+            let message = format!("'{statement} {written}' : there is no QUIC here.");
+            return Err(line.fault(at, message));
+        }
+        if words.enable(line, at) {
+            let message = format!(
+                "'{statement} {written}' : QUIC protocol detected, enabling ssl. Use 'ssl' to shut this warning."
+            );
+            shared.settle(Err(line.fault(at, message).as_warning()));
+        }
+    }
     bind.tls = words.finish(line, line.arg(at), shared);
     let prefix = bind.guid.take();
     let numbered = addresses.into_iter().enumerate();
@@ -58,6 +88,34 @@ pub fn addresses(
             bind
         })
         .collect())
+}
+
+fn is_quic(address: &BindAddress) -> bool {
+    matches!(address, BindAddress::Quic(_))
+}
+
+/// Reports what bind lines with QUIC of a proxy cannot have.
+pub fn check_quic(proxy: &Proxy, shared: &mut Shared<'_>) {
+    for bind in proxy.binds.iter().filter(|bind| is_quic(&bind.address)) {
+        let (name, place) = (&proxy.name, &bind.origin);
+        if bind.accept_proxy {
+            let message = format!(
+                "Binding [{place}] for frontend {name}: QUIC protocol does not support PROXY protocol yet. 'accept-proxy' option cannot be used with a QUIC listener."
+            );
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+        let unusable = match bind.proto {
+            Some(Proto::Tcp) => "none",
+            Some(Proto::H1) => "h1",
+            Some(Proto::H2) => "h2",
+            None if proxy.mode != Mode::Http => "quic",
+            None => continue,
+        };
+        let message = format!(
+            "frontend '{name}' : MUX protocol '{unusable}' is not usable for the 'bind' of QUIC at [{place}]."
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
+    }
 }
 
 fn listen(line: &Line<'_>, at: usize, shared: &Shared<'_>) -> Parse<Vec<address::Listen>> {
@@ -73,6 +131,7 @@ impl Template {
         Template {
             bind: shared.unix_template.clone(),
             words: shared.tls.bind.clone(),
+            takes_quic: false,
         }
     }
 
@@ -82,6 +141,7 @@ impl Template {
         let Template {
             bind: template,
             words,
+            takes_quic: _,
         } = self;
         let mut cursor = Cursor { line: *line, at };
         while !cursor.peek().is_empty() {

@@ -5,7 +5,7 @@ use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Places, State};
-use crate::model::{BackendTarget, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction};
+use crate::model::{Bind, BindAddress, BackendTarget, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction};
 use std::collections::HashMap;
 
 /// Checks a configuration. If parts of it could not be built, only faults that do not depend on
@@ -234,7 +234,8 @@ fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
         return;
     }
     let mut last = "";
-    for (_, bind) in proxy.live_binds() {
+    let on_tcp = |bind: &Bind| !matches!(bind.address, BindAddress::Quic(_));
+    for (_, bind) in proxy.live_binds().filter(|(_, bind)| on_tcp(bind)) {
         let alpn = bind.tls.as_ref().and_then(|tls| tls.options.alpn.as_ref());
         let has_h3 = alpn.is_some_and(|names| names.iter().any(|name| name.starts_with(b"h3")));
         // The addresses of one line are reported once.

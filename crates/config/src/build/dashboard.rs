@@ -85,7 +85,7 @@ fn warn_of_reach(made: &DashboardSection, shared: &mut Shared<'_>) {
         BindAddress::Addr(Addr::Inet(address)) => {
             Some(*address).filter(|address| !address.ip().is_loopback())
         }
-        BindAddress::Addr(Addr::Unix(_)) | BindAddress::Fd(_) => None,
+        BindAddress::Addr(Addr::Unix(_)) | BindAddress::Quic(_) | BindAddress::Fd(_) => None,
     };
     if let Some(address) = made.binds.iter().find_map(reachable) {
         let message = format!(

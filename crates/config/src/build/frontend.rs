@@ -47,7 +47,7 @@ pub fn bind(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse {
     line.need(1, || {
         "'bind' expects {<path>|[addr1]:port1[-end1]}{,[addr]:port[-end]}... as arguments.".into()
     })?;
-    for mut bind in bind_line::line(line, 1, build.shared)? {
+    for mut bind in bind_line::frontend_line(line, 1, build.shared)? {
         // After a previous configuration, ids are assigned when all places are known.
         if bind.id == 0 && build.shared.settings.previous.is_none() {
             bind.id = build.proxy.binds.len() as u32 + 1;

@@ -356,6 +356,7 @@ fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     finish_filters(&mut build, index);
     let (name, binds) = (build.proxy.name.to_string(), &mut build.proxy.binds);
     tls::bind::finish_proxy(&name, binds, &build.ssl_f_use, build.shared);
+    super::bind::check_quic(&build.proxy, build.shared);
     build.shared.inherited_rules[index] = build.inherited_rules;
     let mut proxy = build.proxy;
     if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)

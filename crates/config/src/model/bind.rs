@@ -1,5 +1,6 @@
 //! Listening addresses (manual §5.1).
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::BindTls;
@@ -71,6 +72,8 @@ pub struct Bind {
 pub enum BindAddress {
     /// The process binds it.
     Addr(Addr),
+    /// The process binds it for datagrams, which carry QUIC.
+    Quic(SocketAddr),
     /// An inherited descriptor, which is already bound.
     Fd(i32),
 }

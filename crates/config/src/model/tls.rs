@@ -173,11 +173,15 @@ impl BindTls {
     /// The default ALPN protocols of a frontend in mode HTTP (manual §5.1 `alpn`).
     pub const HTTP_ALPN: [&'static [u8]; 2] = [b"h2", b"http/1.1"];
 
+    /// The default ALPN protocol of a line with QUIC.
+    pub const QUIC_ALPN: [&'static [u8]; 1] = [b"h3"];
+
     /// The ALPN protocols of a line with `options`, in order.
     #[must_use]
-    pub fn alpn(options: &TlsOptions, is_http: bool) -> Vec<&[u8]> {
+    pub fn alpn(options: &TlsOptions, is_http: bool, is_quic: bool) -> Vec<&[u8]> {
         match &options.alpn {
             Some(protocols) => protocols.iter().map(Vec::as_slice).collect(),
+            None if is_quic => BindTls::QUIC_ALPN.to_vec(),
             None if is_http => BindTls::HTTP_ALPN.to_vec(),
             None => Vec::new(),
         }

@@ -7,7 +7,7 @@ use sample::{ConnError, LogOrigin, Session};
 
 use super::Turn;
 use crate::ids::{BindId, ConnId};
-use crate::link::{Client, Linger, Stage};
+use crate::link::{Client, Linger, QuicLink, Stage};
 use crate::phases::ConnWait;
 use crate::rules::Verdict;
 use crate::shared::{Count, FrontCount, Pace, RateLimit};
@@ -19,7 +19,7 @@ const PERIOD_MS: u64 = 1000;
 impl<D: Driver> Turn<'_, D> {
     // ---- limits
 
-    fn bind_of(&self, listener: ListenerId) -> BindId {
+    pub(super) fn bind_of(&self, listener: ListenerId) -> BindId {
         self.cx.runtime_config.listeners[listener.0 as usize]
     }
 
@@ -150,8 +150,20 @@ impl<D: Driver> Turn<'_, D> {
 
     // ---- connections
 
-    /// A connection was accepted.
-    pub(super) fn accepted(&mut self, sock: SockId, accepted: Accepted) {
+    /// Whether one more QUIC connection may be accepted; if so, a place is reserved for it. The
+    /// socket of the listener is read on in any case, because its other connections need it.
+    pub(super) fn admits_quic(&mut self, bind: BindId) -> bool {
+        !self.is_too_fast(bind) && self.cx.core.ambient.shared.admit(bind)
+    }
+
+    /// A connection was accepted. `quic`: it has no socket, but is a connection of QUIC. Returns its
+    /// name, unless a rule has closed it.
+    pub(super) fn accepted(
+        &mut self,
+        sock: SockId,
+        accepted: Accepted,
+        quic: Option<Box<QuicLink>>,
+    ) -> Option<ConnId> {
         let bind = self.bind_of(accepted.listener);
         let frontend = bind.frontend;
         let now = self.cx.now();
@@ -164,7 +176,7 @@ impl<D: Driver> Turn<'_, D> {
         );
         let is_http = self.cx.runtime_config.is_http(frontend);
         let line = self.cx.runtime_config.bind(bind);
-        let accept_proxy = line.accept_proxy;
+        let accept_proxy = line.accept_proxy && quic.is_none();
         let client = Client {
             session,
             bind,
@@ -189,6 +201,9 @@ impl<D: Driver> Turn<'_, D> {
             .links
             .add_client(sock, client, is_http, &mut core.timers);
         self.state.at_work.link = Some(link.into());
+        if let Some(entry) = core.links.get_mut(link) {
+            entry.quic = quic;
+        }
         core.clients += 1;
         self.count_connection(bind);
         let proxy = self.cx.runtime_config.proxy(frontend);
@@ -201,7 +216,8 @@ impl<D: Driver> Turn<'_, D> {
                     self.cx
                         .accounts()
                         .tell_bind(bind, FrontCount::DeniedConnections);
-                    return self.cx.close_client(link);
+                    self.cx.close_client(link);
+                    return None;
                 }
                 Some(Verdict::ExpectProxy) => self.set_stage(link, Stage::ProxyHeader),
                 Some(Verdict::Continue) | None => {}
@@ -214,6 +230,7 @@ impl<D: Driver> Turn<'_, D> {
             Some(_) => self.begin_client_handshake(link),
             None => {}
         }
+        self.cx.core.links.get(link).map(|_| link)
     }
 
     /// Counts a connection of a listener.
@@ -260,6 +277,10 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.mark(Pace::Sessions(frontend));
         self.cx.mark(Pace::ProcessSessions);
         self.cx.accounts().tell_bind(bind, FrontCount::Sessions);
+        let entry = self.cx.core.links.get(link);
+        if entry.is_some_and(|entry| entry.quic.is_some()) {
+            return self.client_becomes_h3(link);
+        }
         if self.cx.runtime_config.is_http(frontend) && self.speaks_h2(link) {
             return self.client_becomes_h2(link);
         }

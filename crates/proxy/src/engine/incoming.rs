@@ -607,8 +607,9 @@ impl<D: Driver> Turn<'_, D> {
         let core = &mut *self.cx.core;
         let entry = core.links.get(exchange)?;
         let waiting = entry.stream();
-        let is_h2 = matches!(entry.role, Role::Stream(_));
-        if is_h2 {
+        let is_shared = matches!(entry.role, Role::Stream(_));
+        let is_h2 = is_shared && core.links.speaks_h2(link);
+        if is_shared {
             self.note_shared_request(link);
         }
         let id = match waiting {

@@ -78,7 +78,7 @@ impl<D: Driver> Turn<'_, D> {
                 closed: true,
             };
             for listener in 0..self.cx.runtime_config.listeners.len() {
-                self.cx.io.unlisten(ListenerId(listener as u32));
+                self.close_listener(ListenerId(listener as u32));
             }
             self.end_idle();
         }
@@ -90,8 +90,10 @@ impl<D: Driver> Turn<'_, D> {
     /// A frontend accepts the connections that wait, and none after them.
     pub(super) fn close_frontend(&mut self, frontend: usize) {
         let listeners = self.cx.runtime_config.listeners.iter().enumerate();
-        for (listener, _) in listeners.filter(|(_, bind)| bind.frontend.place() == frontend) {
-            self.cx.io.unlisten(ListenerId(listener as u32));
+        let of_frontend = listeners.filter(|(_, bind)| bind.frontend.place() == frontend);
+        let of_frontend: Vec<usize> = of_frontend.map(|(listener, _)| listener).collect();
+        for listener in of_frontend {
+            self.close_listener(ListenerId(listener as u32));
         }
     }
 

@@ -10,6 +10,7 @@ mod ends;
 mod exchanges;
 mod incoming;
 mod life;
+mod quic;
 mod renewal;
 mod secure;
 mod servers;
@@ -35,6 +36,7 @@ use crate::stream::Streams;
 use life::Life;
 use renewal::Older;
 
+pub(crate) use self::quic::Quics;
 pub use audit::HeldBytes;
 pub use renewal::{Current, Generation, Renewal};
 pub use watch::{StreamView, StreamsAsked, StreamsPart};
@@ -252,7 +254,8 @@ impl<D: Driver> net::Engine<D> for Engine {
     }
 
     fn is_finished(&self, accepts: bool) -> bool {
-        let is_idle = self.streams.in_use() == 0 && self.core.clients == 0 && !accepts;
+        let has_told = self.core.quics.as_ref().is_none_or(|quics| quics.is_over());
+        let is_idle = self.streams.in_use() == 0 && self.core.clients == 0 && !accepts && has_told;
         self.state.life.is_over(is_idle)
     }
 
@@ -267,7 +270,9 @@ impl<D: Driver> net::Engine<D> for Engine {
     }
 
     fn on_accept(&mut self, driver: &mut D, sock: SockId, accepted: Accepted) {
-        self.enter(driver, None, |turn| turn.accepted(sock, accepted));
+        self.enter(driver, None, |turn| {
+            turn.accepted(sock, accepted, None);
+        });
     }
 
     fn on_connected(&mut self, driver: &mut D, sock: SockId) {
@@ -355,6 +360,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                     self.enter(driver, Some(link), |turn| turn.link_timeout(link));
                 }
                 Owner::Stream(id) => self.stream_timeouts(driver, id, now_ms),
+                Owner::Quic(handle) => self.quic_timeout(driver, handle),
             }
         }
     }
@@ -366,6 +372,10 @@ impl<D: Driver> net::Engine<D> for Engine {
             self.state.room_at_ms,
             self.state.release_at_ms,
             self.core.tracing.next_ms(),
+            self.core
+                .quics
+                .as_ref()
+                .map_or(NEVER_MS, |quics| quics.closes_ms()),
         ];
         let next_ms = next_ms.into_iter().fold(NEVER_MS, u64::min);
         (next_ms != NEVER_MS).then_some(next_ms)
@@ -406,6 +416,15 @@ impl<D: Driver> net::Engine<D> for Engine {
             }
         }
         self.flush_gathered(driver);
+        self.send_datagrams(driver);
+    }
+
+    fn on_datagrams(&mut self, driver: &mut D, datagrams: net::Datagrams<'_>) {
+        self.datagrams_came(driver, &datagrams);
+    }
+
+    fn on_datagram_room(&mut self, _driver: &mut D, listener: ListenerId) {
+        self.datagrams_have_room(listener);
     }
 
     fn has_work(&self) -> bool {

@@ -30,6 +30,16 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.mark(Pace::TlsClients);
         self.cx.wait_on(link, ConnWait::Handshake(bind.frontend));
         self.set_stage(link, Stage::Handshake);
+        if self
+            .cx
+            .core
+            .links
+            .get(link)
+            .is_some_and(|entry| entry.quic.is_some())
+        {
+            // The endpoint has begun it.
+            return;
+        }
         let keeps_hello = self.cx.runtime_config.config.global.tls.capture_bytes > 0;
         let session = if acceptors.depends_on_hello() || keeps_hello {
             Ok(Session::awaiting_hello())
@@ -313,7 +323,7 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Uses plain bytes as far as possible; the rest waits with the connection.
-    fn receive_plain(&mut self, link: ConnId, bytes: &[u8]) -> Fed {
+    pub(super) fn receive_plain(&mut self, link: ConnId, bytes: &[u8]) -> Fed {
         let Some(entry) = self.cx.core.links.get_mut(link) else {
             return Fed::ALL;
         };
@@ -333,7 +343,7 @@ impl<D: Driver> Turn<'_, D> {
 }
 
 /// What is known of a session that failed or was abandoned, in the form for expressions.
-fn failed_facts(session: Option<&Session>, failure: Option<&Failure>) -> TlsFacts {
+pub(super) fn failed_facts(session: Option<&Session>, failure: Option<&Failure>) -> TlsFacts {
     let reason = failure.and_then(|failure| failure.reason);
     let known = match session.and_then(Session::facts) {
         Some(agreed) => tls_facts(agreed),
@@ -354,7 +364,7 @@ fn failed_facts(session: Option<&Session>, failure: Option<&Failure>) -> TlsFact
 }
 
 /// The negotiated parameters in the form for expressions.
-fn tls_facts(agreed: tls::Facts) -> TlsFacts {
+pub(super) fn tls_facts(agreed: tls::Facts) -> TlsFacts {
     TlsFacts {
         version: match agreed.version {
             tls::Version::Tls12 => 0x0303,

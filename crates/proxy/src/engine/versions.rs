@@ -62,6 +62,20 @@ impl<D: Driver> Turn<'_, D> {
         self.cx.wait_idle_on(link, ConnWait::Request(bind.frontend));
     }
 
+    /// Begins HTTP/3 on a client's connection.
+    pub(super) fn client_becomes_h3(&mut self, link: ConnId) {
+        let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
+            return;
+        };
+        let links = &mut self.cx.core.links;
+        links.client_speaks_h3(self.cx.io, link);
+        if self.cx.is_stopping() {
+            // See `client_becomes_h2`.
+            self.cx.take_no_more_exchanges(link);
+        }
+        self.cx.wait_idle_on(link, ConnWait::Request(bind.frontend));
+    }
+
     /// Switches a client's connection, which is before a message, to HTTP/2 if its bytes begin with
     /// the preface of it (RFC 9113 §3.3). None if the bytes are HTTP/1.
     pub(super) fn detect_version(&mut self, link: ConnId, bytes: &[u8]) -> Option<Feed> {

@@ -65,7 +65,7 @@ impl Link {
     /// one.
     pub fn tell_end(&mut self) -> Option<h2::Told> {
         match &mut self.mux {
-            Mux::Connection(connection) => Some(connection.tell_end()),
+            Mux::Connection(connection) => connection.tell_end(),
             Mux::Raw | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => None,
         }
     }
@@ -129,6 +129,23 @@ impl Links {
             link.mux = Mux::Connection(connection);
         }
         self.send_whole(io, conn, &out);
+    }
+
+    /// A client's connection over QUIC speaks HTTP/3 from now on.
+    pub fn client_speaks_h3<D: Driver>(&mut self, io: &mut D, conn: ConnId) {
+        let mut out = Vec::new();
+        let connection = h2::Connection::of_quic_client(self.h2.clients, &mut out);
+        if let Some(link) = self.get_mut(conn) {
+            link.mux = Mux::Connection(connection);
+        }
+        self.send_whole(io, conn, &out);
+    }
+
+    /// Whether a connection speaks HTTP/2.
+    pub fn speaks_h2(&self, conn: ConnId) -> bool {
+        self.get(conn).is_some_and(
+            |link| matches!(&link.mux, Mux::Connection(connection) if !connection.codec.is_h3()),
+        )
     }
 
     /// A server's connection speaks HTTP/2 from now on. Returns the exchange of the stream that
@@ -292,8 +309,7 @@ impl Links {
 
     /// What a connection of HTTP/2 has counted since the last call; none of another one.
     pub fn tell(&mut self, conn: ConnId) -> Option<h2::Told> {
-        self.connection_mut(conn)
-            .map(|connection| connection.tell())
+        self.connection_mut(conn)?.tell()
     }
 
     /// Changes when a connection without exchanges ends by itself.

@@ -11,6 +11,7 @@ mod ingress;
 mod input;
 mod messages;
 mod mux;
+mod quic;
 mod secure;
 mod server;
 
@@ -21,6 +22,8 @@ use net::timers::TimerId;
 use net::{Driver, Message, Sent, SockId};
 use sample::Session;
 
+use self::quic::Quic;
+pub(crate) use self::quic::{NO_SOCKET, Quic as QuicLink};
 use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId, Timers};
 use crate::random::Random;
 use crate::runtime_config::H2Limits;
@@ -55,6 +58,8 @@ pub(crate) struct Link {
     pub is_later: bool,
     /// Its TLS session; none for plain connections.
     pub secure: Option<Box<Secure>>,
+    /// Its QUIC connection, where it has one instead of a socket.
+    pub quic: Option<Box<Quic>>,
     /// Received plain bytes that are not used yet.
     pub input: Input,
     mux: Mux,
@@ -112,6 +117,10 @@ pub(crate) struct Links {
     random: Random,
     /// HTTP/2 connections whose waiting streams may send.
     turns: VecDeque<ConnId>,
+    /// Connections over QUIC that may have datagrams to send.
+    touched: Vec<ConnId>,
+    /// QUIC connections whose links have ended.
+    leaving: Vec<Box<Quic>>,
 }
 
 impl Links {
@@ -128,12 +137,17 @@ impl Links {
             h2,
             random,
             turns: VecDeque::new(),
+            touched: Vec::new(),
+            leaving: Vec::new(),
         }
     }
 
     /// Adds a new connection.
     fn add(&mut self, sock: SockId, role: Role, mux: Mux, timers: &mut Timers) -> ConnId {
         let id = self.insert(sock, role, mux, timers);
+        if sock == NO_SOCKET {
+            return ConnId::of(id);
+        }
         let slot = sock.slot as usize;
         if slot >= self.of_sock.len() {
             self.of_sock.resize(slot + 1, LinkId::new(u32::MAX, 0));
@@ -153,6 +167,7 @@ impl Links {
             shut: false,
             is_later: false,
             secure: None,
+            quic: None,
             input: Input::default(),
             mux,
             stream: None,
@@ -163,8 +178,11 @@ impl Links {
     /// Forgets a connection.
     pub fn remove(&mut self, id: impl Into<LinkId>, timers: &mut Timers) -> Option<Link> {
         let id = id.into();
-        let link = self.links.remove(id)?;
+        let mut link = self.links.remove(id)?;
         timers.remove(link.timer);
+        if let Some(quic) = link.quic.take() {
+            self.leaving.push(quic);
+        }
         Some(link)
     }
 
@@ -315,6 +333,7 @@ impl Links {
     ) -> Sent {
         let id = id.into();
         match self.links.get_mut(id) {
+            Some(link) if link.quic.is_some() => self.send_records(ConnId::of(id), message),
             Some(link) => {
                 let was_blocked = link.blocked;
                 let sent = self.outgoing.message(io, link.wire(id).0, message);
@@ -457,6 +476,10 @@ impl Links {
             return;
         };
         let sock = link.sock;
+        if let Some(quic) = &mut link.quic {
+            // What was sent before still goes, unless the peer may lose it.
+            return quic.leave(abort);
+        }
         if abort {
             return io.abort(sock);
         }
@@ -507,6 +530,9 @@ impl Links {
         {
             link.holds &= !(why as u8);
             if link.holds == 0 && !matches!(link.role, Role::Stream(_)) {
+                if link.quic.is_some() {
+                    return self.touch(ConnId::of(id));
+                }
                 io.resume(link.sock);
             }
         }
@@ -519,6 +545,9 @@ impl Links {
             && std::mem::take(&mut link.holds) != 0
             && !matches!(link.role, Role::Stream(_))
         {
+            if link.quic.is_some() {
+                return self.touch(ConnId::of(id));
+            }
             io.resume(link.sock);
         }
     }
@@ -565,6 +594,11 @@ impl Link {
     #[inline]
     pub fn has_waiting(&self) -> bool {
         !self.input.is_empty() || self.eof || self.holds != 0
+    }
+
+    /// Whether any reason keeps it from being read.
+    pub fn is_held_at_all(&self) -> bool {
+        self.holds != 0
     }
 
     /// Whether this reason keeps it from being read.

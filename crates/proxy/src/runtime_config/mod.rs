@@ -10,6 +10,7 @@ pub(crate) mod for_tests;
 mod h2;
 mod log_plan;
 mod proc_vars;
+mod quic;
 mod skips;
 mod timeouts;
 mod tls;
@@ -23,6 +24,8 @@ use std::sync::Arc;
 
 use net::{Addr, ListenerId};
 
+pub(crate) use self::quic::QuicConfig;
+pub(crate) use self::tls::BindAcceptors;
 use crate::ids::{BindId, ProxyId};
 use crate::shared::{Shared, Step};
 pub use added::{AddError, Added, TlsSwitchError};
@@ -90,6 +93,8 @@ pub struct RuntimeConfig {
     limits: http::h1::Limits,
     /// The limits of HTTP/2.
     pub(crate) h2: H2Limits,
+    /// See [`QuicConfig`].
+    pub(crate) quic: QuicConfig,
     /// By proxy.
     timeouts: Vec<TimeoutsMs>,
     /// A rate is limited or may be.
@@ -154,6 +159,8 @@ pub struct Process {
     pub started: net::Now,
     /// Random numbers with which trace identifiers begin.
     pub trace_seed: [u64; 2],
+    /// Random bytes that nobody knows: the connections of QUIC are protected by them.
+    pub secret: [u8; 32],
 }
 
 impl AsRef<Config> for RuntimeConfig {
@@ -201,6 +208,7 @@ impl RuntimeConfig {
             frontend_skips: Vec::new(),
             backend_skips: Vec::new(),
             h2: H2Limits::new(&config.global, limits),
+            quic: QuicConfig::new(&config, &process),
             log_plans: proxies()
                 .map(|proxy| Plan::new(proxy, &config.log_profiles))
                 .collect(),

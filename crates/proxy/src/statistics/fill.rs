@@ -240,6 +240,8 @@ impl<'a> View<'a> {
                 }
             }
             BindAddress::Addr(addr @ Addr::Unix(_)) => ("unix_stream", address(addr)),
+            BindAddress::Quic(inet) if inet.is_ipv4() => ("quic4", address(&Addr::Inet(*inet))),
+            BindAddress::Quic(inet) => ("quic6", address(&Addr::Inet(*inet))),
             BindAddress::Fd(_) => ("tcpv4", String::new()),
         };
         row.set(Column::Proto, proto);

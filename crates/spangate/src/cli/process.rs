@@ -38,6 +38,7 @@ pub(crate) fn socket_lines(binds: &[Bind]) -> String {
     let line = |bind: &Bind| {
         let addr = match &bind.address {
             BindAddress::Addr(addr) => Some(addr.clone()),
+            BindAddress::Quic(addr) => Some(net::Addr::Inet(*addr)),
             BindAddress::Fd(fd) => net::sys::local_addr(*fd).ok(),
         };
         let level = Level::of(bind).name();

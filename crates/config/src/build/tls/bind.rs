@@ -35,6 +35,13 @@ pub struct Pending {
 }
 
 impl BindWords {
+    /// Enables TLS, as if `ssl` were written. Whether it was not.
+    pub fn enable(&mut self, line: &Line<'_>, at: usize) -> bool {
+        let was_off = self.ssl.is_none();
+        self.ssl.get_or_insert_with(|| line.span(at));
+        was_off
+    }
+
     /// The result of the options; None if the line does not use TLS. `written` is the line's
     /// addresses.
     pub fn finish(

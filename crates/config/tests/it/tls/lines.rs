@@ -153,13 +153,14 @@ fn default_server_hands_its_words_on() {
 #[test]
 fn http_offers_two_protocols_where_nothing_is_said() {
     let none = TlsOptions::default();
-    assert_eq!(BindTls::alpn(&none, true), [&b"h2"[..], b"http/1.1"]);
-    assert_eq!(BindTls::alpn(&none, false).len(), 0);
+    assert_eq!(BindTls::alpn(&none, true, false), [&b"h2"[..], b"http/1.1"]);
+    assert_eq!(BindTls::alpn(&none, false, false).len(), 0);
+    assert_eq!(BindTls::alpn(&none, true, true), [&b"h3"[..]]);
     let files = Files::new(&["a.pem"]);
     let text = frontend("", "ssl crt DIR/a.pem no-alpn ecdhe P-256");
     let (config, _) = accepted(&files.named_in(&text));
     let options = &bind_of(&config).options;
-    assert_eq!(BindTls::alpn(options, true).len(), 0);
+    assert_eq!(BindTls::alpn(options, true, false).len(), 0);
     assert_eq!(options.curves, Some(vec![0x17]));
 }
 

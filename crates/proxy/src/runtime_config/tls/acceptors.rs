@@ -5,6 +5,7 @@ use std::sync::Arc;
 use config::model::TlsOptions;
 use sample::sniff::client_hello::kind;
 use sample::sniff::{Sniffed, client_hello};
+use tls::quic::Chooser;
 use tls::{Acceptor, Buffer, Certificates, Failure, Progress, Session};
 
 /// The acceptors of a bind line. Replacing a certificate creates a new value.
@@ -60,6 +61,30 @@ fn has_protocol(offered: &[u8], ours: &[Vec<u8>]) -> bool {
     false
 }
 
+/// The extensions of a client's hello; none of one that cannot be read.
+fn extensions_of(hello: &[u8]) -> &[u8] {
+    match client_hello::extensions_of(hello) {
+        Sniffed::Found(all) => all,
+        Sniffed::More | Sniffed::No => &[],
+    }
+}
+
+/// The name that a client requests.
+fn name_in(extensions: &[u8]) -> Option<String> {
+    let name = client_hello::extension(extensions, kind::SERVER_NAME);
+    let name = name.and_then(client_hello::host_name)?;
+    tls::requested_name(name).map(Into::into)
+}
+
+impl Chooser for BindAcceptors {
+    fn choose(&self, hello: &[u8]) -> (Acceptor, Option<String>) {
+        let name = name_in(extensions_of(hello));
+        // A client of QUIC must offer one of our protocols (RFC 9001 §8.1).
+        let acceptor = self.for_name(name.as_deref()).usual.clone();
+        (acceptor, name)
+    }
+}
+
 impl BindAcceptors {
     /// Whether the client's hello (its SNI name or its protocols) chooses the acceptor, and not
     /// only the certificate.
@@ -80,23 +105,19 @@ impl BindAcceptors {
         out: &mut Buffer,
     ) -> Result<Progress, Failure> {
         let hello = session.hello().unwrap_or_default();
-        let all = match client_hello::extensions_of(hello) {
-            Sniffed::Found(all) => all,
-            Sniffed::More | Sniffed::No => &[],
-        };
-        let name = client_hello::extension(all, kind::SERVER_NAME);
-        let name = name.and_then(client_hello::host_name);
-        let name = name.and_then(tls::requested_name);
+        let all = extensions_of(hello);
+        let name = name_in(all);
         let protocols = client_hello::extension(all, kind::ALPN);
-        let acceptor = self.for_hello(name.as_deref(), protocols);
+        let variant = self.for_name(name.as_deref());
+        let acceptor = variant.for_protocols(protocols);
         session.accept(acceptor, name.as_deref(), plain, out)
     }
 
-    /// The acceptor for clients that send this SNI name and this ALPN extension.
-    fn for_hello(&self, name: Option<&str>, protocols: Option<&[u8]>) -> &Acceptor {
+    /// The acceptors for clients that send this SNI name.
+    fn for_name(&self, name: Option<&str>) -> &Variant {
         let place = self.certificates.choose(name);
         let acceptor = place.and_then(|place| self.of_certificate.get(place));
-        self.acceptors[acceptor.copied().unwrap_or(0) as usize].for_protocols(protocols)
+        &self.acceptors[acceptor.copied().unwrap_or(0) as usize]
     }
 
     /// The acceptor of the line.

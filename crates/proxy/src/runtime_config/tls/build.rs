@@ -20,6 +20,8 @@ const SERVER_SESSIONS_MAX: usize = 32;
 const EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
 /// The supported ALPN protocols.
 const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
+/// Those over QUIC.
+const QUIC_PROTOCOLS: [&[u8]; 1] = [b"h3"];
 
 /// The previous state of a line that is rebuilt.
 #[derive(Clone, Copy)]
@@ -106,14 +108,25 @@ impl Files {
         certificates: &Arc<Certificates>,
     ) -> Result<Acceptor, String> {
         let words = &recipe.words;
-        let protocols = BindTls::alpn(options, recipe.is_http);
+        let protocols = BindTls::alpn(options, recipe.is_http, recipe.is_quic);
         let mut offer = offer(options, &protocols);
-        if recipe.is_http && !protocols.is_empty() && offer.protocols.is_empty() {
+        if recipe.is_quic {
+            let spoken = |protocol: &&&[u8]| QUIC_PROTOCOLS.contains(*protocol);
+            let spoken = protocols.iter().filter(spoken);
+            offer.protocols = spoken.map(|protocol| protocol.to_vec()).collect();
+            // RFC 9001 §4.2.
+            offer.lowest = Some(Version::Tls13);
+        } else if recipe.is_http && !protocols.is_empty() && offer.protocols.is_empty() {
             offer.protocols.push(b"http/1.1".to_vec());
         }
         let clients = match options.verify {
             None | Some(TlsVerify::None) => None,
             Some(verify) => Some(self.clients(words, options, verify == TlsVerify::Optional)?),
+        };
+        // A session of TCP is not resumed over QUIC, whose clients were told other parameters.
+        let scope = match recipe.is_quic {
+            true => format!("{} over QUIC", recipe.frontend),
+            false => recipe.frontend.clone(),
         };
         let keys = words.tls_ticket_keys.as_ref();
         let keys = keys.and_then(|path| {
@@ -126,7 +139,7 @@ impl Files {
             clients,
             no_tickets: options.tickets == Some(false),
             ticket_keys: keys.map(|(_, keys)| keys.clone()),
-            resumption_scope: recipe.frontend.clone(),
+            resumption_scope: scope,
             sessions: self.sessions.clone(),
             lifetime_s: Some(self.global.lifetime.as_secs()),
             early_data_bytes_max: if options.allow_0rtt {
@@ -258,7 +271,8 @@ impl Files {
 /// Reports configured protocols that are not supported.
 pub(super) fn tell_unspoken(options: &TlsOptions, title: &str, findings: &mut Findings) {
     let protocols = options.alpn.iter().flatten();
-    let absent = protocols.filter(|each| !PROTOCOLS.contains(&each.as_slice()));
+    let is_spoken = |each: &&[u8]| PROTOCOLS.contains(each) || QUIC_PROTOCOLS.contains(each);
+    let absent = protocols.filter(|each| !is_spoken(&each.as_slice()));
     let absent: Vec<_> = absent.map(|each| String::from_utf8_lossy(each)).collect();
     if !absent.is_empty() {
         findings.notice(format!(

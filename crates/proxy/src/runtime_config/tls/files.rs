@@ -146,6 +146,8 @@ impl Stored {
 pub(super) struct BindRecipe {
     pub words: BindTls,
     pub is_http: bool,
+    /// Its connections are those of QUIC.
+    pub is_quic: bool,
     /// Its frontend's name.
     pub frontend: String,
     /// `file:line`

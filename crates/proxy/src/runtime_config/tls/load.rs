@@ -219,6 +219,7 @@ impl<'a> Loader<'a> {
         Some(BindRecipe {
             words: words.clone(),
             is_http,
+            is_quic: matches!(bind.address, config::model::BindAddress::Quic(_)),
             frontend: frontend.to_owned(),
             origin: bind.origin.clone(),
         })

@@ -5,6 +5,7 @@
 //! for an HTTP/1 connection. A stream that is not read keeps its window closed; the other streams
 //! of its connection continue.
 
+mod codec;
 mod read;
 mod send;
 mod turns;
@@ -13,11 +14,13 @@ use std::time::Duration;
 
 use http::Head;
 use http::h1::Framing;
-use http::h2::{Connection as Codec, Counts, FRAME_HEAD_BYTES, Limits, StreamId as Number};
+use http::h2::{Counts, FRAME_HEAD_BYTES, Limits, StreamId as Number};
+use http::{h2, h3};
 
 use net::timers::NEVER_MS;
 
 use crate::ids::{ConnId, ExchangeId};
+use codec::Codec;
 pub(crate) use turns::Turn;
 use turns::Turns;
 
@@ -78,7 +81,7 @@ impl Connection {
         idle_ping: Option<Duration>,
         out: &mut Vec<u8>,
     ) -> Box<Connection> {
-        Connection::new(Codec::server(limits, out), idle_ping)
+        Connection::new(Codec::H2(h2::Connection::server(limits, out)), idle_ping)
     }
 
     /// A server's connection; appends our first frames to `out`.
@@ -87,7 +90,13 @@ impl Connection {
         idle_ping: Option<Duration>,
         out: &mut Vec<u8>,
     ) -> Box<Connection> {
-        Connection::new(Codec::client(limits, out), idle_ping)
+        Connection::new(Codec::H2(h2::Connection::client(limits, out)), idle_ping)
+    }
+
+    /// A client's connection of HTTP/3; appends our first records to `out`.
+    pub fn of_quic_client(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
+        let codec = Box::new(h3::Connection::server(limits, out));
+        Connection::new(Codec::H3(codec), None)
     }
 
     fn new(codec: Codec, idle_ping: Option<Duration>) -> Box<Connection> {
@@ -110,22 +119,25 @@ impl Connection {
         })
     }
 
-    /// What the connection has counted since the last call, for statistics.
-    pub fn tell(&mut self) -> Told {
+    /// What a connection of HTTP/2 has counted since the last call, for statistics.
+    pub fn tell(&mut self) -> Option<Told> {
         self.tell_with(self.codec.stream_count())
     }
 
     /// The same at its end.
-    pub fn tell_end(&mut self) -> Told {
+    pub fn tell_end(&mut self) -> Option<Told> {
         self.tell_with(0)
     }
 
-    fn tell_with(&mut self, streams: usize) -> Told {
+    fn tell_with(&mut self, streams: usize) -> Option<Told> {
+        if self.codec.is_h3() {
+            return None;
+        }
         let before = std::mem::replace(&mut self.told_streams, streams);
-        Told {
+        Some(Told {
             counts: self.codec.take_counts(),
             opened: streams as i64 - before as i64,
-        }
+        })
     }
 
     /// The connection has no streams from now on. `ends_ms`: when it ends by itself. Returns its

@@ -1,10 +1,11 @@
 //! Sends on the streams of a connection: whole frames, as far as the peer's windows and the socket
 //! allow.
 
-use http::h2::{Code, Connection as Codec, Scheme, StreamId as Number};
+use http::h2::{Code, Scheme, StreamId as Number};
 use http::{Head, Method, Name};
 use net::Driver;
 
+use super::codec::Codec;
 use super::turns::Turn;
 use super::{Sending, StreamEnd, Upgrade};
 use crate::ids::{ConnId, ExchangeId, LinkId, Timers};

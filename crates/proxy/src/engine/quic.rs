@@ -1,0 +1,530 @@
+//! QUIC connections of clients: their datagrams, their beginning and their end. What is on their
+//! streams is fed to the mux like the bytes of any connection.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use config::model::BindAddress;
+use net::timers::NEVER_MS;
+use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing};
+use quic::{Accepted as Accept, Arrival, Endpoint, Incoming, Packet, Run, Server, Setup};
+use sample::ConnError;
+use tls::quic::QuicAcceptor;
+
+use super::secure::{failed_facts, tls_facts};
+use super::{Engine, Turn};
+use crate::ids::{ConnId, Owner, Timers};
+use crate::link::{NO_SOCKET, QuicLink, Stage};
+use crate::phases::account::TlsEnd;
+use crate::runtime_config::{BindAcceptors, RuntimeConfig};
+use crate::shared::Pace;
+
+/// How long a connection that has ended here waits until its peer has everything, milliseconds.
+const LEAVE_MS: u64 = 5_000;
+/// How long the socket of a listener that closes serves its connections, milliseconds. Clients that
+/// begin a connection meanwhile get no answer from it: the next process may have the port too.
+const CLOSE_MS: u64 = 2_000;
+/// How many handshakes may be under way before clients must first show that they have their address
+/// (`tune.quic.fe.sec.retry-threshold`).
+const HANDSHAKES_MAX: usize = 100;
+/// How many bytes of records are read from a connection before others get their turn.
+const RECORDS_BYTES_MAX: usize = 64 << 10;
+const NS_PER_MS: u64 = 1_000_000;
+
+/// The QUIC connections of a worker.
+#[derive(Debug)]
+pub(crate) struct Quics {
+    endpoint: Endpoint,
+    /// By their names at the endpoint.
+    places: HashMap<usize, Place>,
+    /// What the clients of listeners get, and the certificates that it was made of.
+    servers: Vec<(ListenerId, Arc<BindAcceptors>, Server)>,
+    /// Scratch buffers; empty between uses.
+    arrivals: Vec<Arrival>,
+    records: Vec<u8>,
+    packets: Vec<u8>,
+    /// Connections that were fed and have not been looked at.
+    fed: Vec<ConnId>,
+    /// Connections whose datagrams found no room, by the listeners.
+    waiting: Vec<(ListenerId, usize)>,
+    /// Connections without links that may have something to send.
+    moved: Vec<usize>,
+    /// Listeners that close, each at this time at the latest, monotonic milliseconds.
+    closing: Vec<(ListenerId, u64)>,
+    /// Handshakes that are under way.
+    handshakes: usize,
+}
+
+/// Where a connection is.
+#[derive(Debug)]
+enum Place {
+    Link(ConnId),
+    /// Its link has ended; it ends at this time at the latest, monotonic milliseconds.
+    Leaving(Box<QuicLink>, u64),
+}
+
+impl Quics {
+    fn new(worker: u8, seed: [u8; 32], config: &RuntimeConfig, server: Server) -> Box<Quics> {
+        let setup = Setup {
+            keys: &config.quic.keys,
+            worker,
+            seed,
+        };
+        Box::new(Quics {
+            endpoint: Endpoint::new(&setup, server),
+            places: HashMap::new(),
+            servers: Vec::new(),
+            arrivals: Vec::new(),
+            records: Vec::new(),
+            packets: Vec::new(),
+            fed: Vec::new(),
+            waiting: Vec::new(),
+            moved: Vec::new(),
+            closing: Vec::new(),
+            handshakes: 0,
+        })
+    }
+}
+
+/// What the clients of a line get.
+fn server_of(config: &RuntimeConfig, acceptors: Arc<BindAcceptors>) -> Option<Server> {
+    let tls = QuicAcceptor::new(acceptors)?;
+    Some(Server::new(tls, &config.quic.limits, &config.quic.keys))
+}
+
+fn outgoing(packet: Packet<'_>) -> Outgoing<'_> {
+    Outgoing {
+        peer: packet.peer,
+        source: packet.source,
+        ecn: packet.ecn,
+        segment: packet.segment,
+        bytes: packet.bytes,
+    }
+}
+
+impl Engine {
+    /// Datagrams of a listener have come.
+    pub(super) fn datagrams_came<D: Driver>(&mut self, driver: &mut D, datagrams: &Datagrams<'_>) {
+        self.enter(driver, None, |turn| turn.read_datagrams(datagrams));
+        self.look_at_fed(driver);
+    }
+
+    /// Looks at the connections that were fed.
+    fn look_at_fed<D: Driver>(&mut self, driver: &mut D) {
+        while let Some(conn) = self.core.quics.as_mut().and_then(|all| all.fed.pop()) {
+            self.enter(driver, Some(conn.into()), |turn| turn.look_at(conn));
+        }
+    }
+
+    /// Sends what the connections have to send.
+    pub(super) fn send_datagrams<D: Driver>(&mut self, driver: &mut D) {
+        if self.core.quics.is_none() {
+            return;
+        }
+        while let Some(conn) = self.core.links.next_touched() {
+            self.enter(driver, Some(conn.into()), |turn| {
+                turn.look_at(conn);
+                turn.transmit(conn);
+            });
+        }
+        self.enter(driver, None, |turn| turn.let_leave());
+    }
+
+    /// The time of a connection has come.
+    pub(super) fn quic_timeout<D: Driver>(&mut self, driver: &mut D, handle: u32) {
+        let conn = self.enter_quic_timeout(driver, handle);
+        if let Some(conn) = conn {
+            self.enter(driver, Some(conn.into()), |turn| turn.look_at(conn));
+            self.core.links.touch(conn);
+        }
+    }
+
+    fn enter_quic_timeout<D: Driver>(&mut self, driver: &mut D, handle: u32) -> Option<ConnId> {
+        let now = driver.now();
+        let quics = self.core.quics.as_mut()?;
+        match quics.places.get_mut(&(handle as usize))? {
+            Place::Link(conn) => {
+                let conn = *conn;
+                let quic = self.core.links.quic_mut(conn)?;
+                quic.connection.expire(now.mono_ns);
+                quics.endpoint.settle(&mut quic.connection);
+                Some(conn)
+            }
+            Place::Leaving(quic, _) => {
+                quic.connection.expire(now.mono_ns);
+                quics.endpoint.settle(&mut quic.connection);
+                quics.leaving_moves(handle as usize);
+                None
+            }
+        }
+    }
+
+    /// A listener's socket has room for datagrams again.
+    pub(super) fn datagrams_have_room(&mut self, listener: ListenerId) {
+        let Some(quics) = self.core.quics.as_mut() else {
+            return;
+        };
+        let mut at = 0;
+        while let Some((of, handle)) = quics.waiting.get(at).copied() {
+            if of != listener {
+                at += 1;
+                continue;
+            }
+            quics.waiting.swap_remove(at);
+            match quics.places.get(&handle) {
+                Some(Place::Link(conn)) => self.core.links.touch(*conn),
+                Some(Place::Leaving(..)) => quics.leaving_moves(handle),
+                None => {}
+            }
+        }
+    }
+}
+
+impl Quics {
+    /// When a listener closes at the latest, monotonic milliseconds.
+    pub fn closes_ms(&self) -> u64 {
+        let closing = self.closing.iter().map(|(_, at_ms)| *at_ms);
+        closing.min().unwrap_or(NEVER_MS)
+    }
+
+    /// Whether all connections have ended, and their peers have been told.
+    pub fn is_over(&self) -> bool {
+        self.places.values().all(|place| match place {
+            Place::Link(_) => false,
+            Place::Leaving(quic, _) => quic.connection.is_closed(),
+        })
+    }
+
+    /// A connection whose link has ended may have to send something.
+    fn leaving_moves(&mut self, handle: usize) {
+        if !self.moved.contains(&handle) {
+            self.moved.push(handle);
+        }
+    }
+}
+
+impl<D: Driver> Turn<'_, D> {
+    fn read_datagrams(&mut self, datagrams: &Datagrams<'_>) {
+        let now = self.cx.now();
+        let listener = datagrams.listener;
+        let Some(mut quics) = self.take_quics(listener) else {
+            return;
+        };
+        let mut arrivals = std::mem::take(&mut quics.arrivals);
+        let run = Run {
+            peer: datagrams.peer,
+            local: datagrams.local,
+            ecn: datagrams.ecn,
+            segment: datagrams.segment,
+            bytes: datagrams.bytes,
+        };
+        quics.endpoint.receive(now.mono_ns, &run, &mut arrivals);
+        for arrival in arrivals.drain(..) {
+            match arrival {
+                Arrival::Connection(handle, datagram) => match quics.places.get_mut(&handle.0) {
+                    Some(Place::Link(conn)) => {
+                        let conn = *conn;
+                        if let Some(quic) = self.cx.core.links.quic_mut(conn) {
+                            quic.connection.feed(datagram);
+                            quics.endpoint.settle(&mut quic.connection);
+                            quics.fed.push(conn);
+                            self.cx.core.links.touch(conn);
+                        }
+                    }
+                    Some(Place::Leaving(quic, _)) => {
+                        quic.connection.feed(datagram);
+                        quics.endpoint.settle(&mut quic.connection);
+                        quics.leaving_moves(handle.0);
+                    }
+                    None => {}
+                },
+                Arrival::Incoming(incoming) => self.accept_quic(&mut quics, listener, incoming),
+                Arrival::Reply(reply) => {
+                    self.cx
+                        .io
+                        .send_datagrams(listener, outgoing(reply.packet()));
+                }
+            }
+        }
+        quics.arrivals = arrivals;
+        quics.fed.dedup();
+        self.cx.core.quics = Some(quics);
+    }
+
+    /// Takes the QUIC connections of this worker out of its state, for a listener with QUIC. The
+    /// caller puts them back.
+    fn take_quics(&mut self, listener: ListenerId) -> Option<Box<Quics>> {
+        if let Some(quics) = self.cx.core.quics.take() {
+            return Some(quics);
+        }
+        let bind = *self.cx.runtime_config.listeners.get(listener.0 as usize)?;
+        let acceptors = Arc::clone(&*self.cx.runtime_config.tls.bind(bind)?);
+        let server = server_of(self.cx.runtime_config, acceptors)?;
+        let worker = self.cx.core.ambient.worker.0 as u8;
+        let number = self.cx.core.ambient.random.next();
+        let seed = self.cx.runtime_config.quic.keys.seed(worker, number);
+        Some(Quics::new(worker, seed, self.cx.runtime_config, server))
+    }
+
+    /// A client begins a connection.
+    fn accept_quic(&mut self, quics: &mut Quics, listener: ListenerId, incoming: Incoming) {
+        let bind = self.bind_of(listener);
+        let Some(acceptors) = self.cx.runtime_config.tls.bind(bind) else {
+            return quics.endpoint.ignore(incoming);
+        };
+        let acceptors = Arc::clone(&*acceptors);
+        let closes = quics.closing.iter().any(|(of, _)| *of == listener);
+        if closes || self.cx.is_stopping() {
+            return quics.endpoint.ignore(incoming);
+        }
+        if quics.handshakes >= HANDSHAKES_MAX && !incoming.is_validated() {
+            if let Some(reply) = quics.endpoint.retry(incoming) {
+                self.cx
+                    .io
+                    .send_datagrams(listener, outgoing(reply.packet()));
+            }
+            return;
+        }
+        let place = self.cx.core.ambient.shared.enter_tls();
+        // Without a place, the client asks again and waits meanwhile.
+        let (Some(place), true) = (place, self.admits_quic(bind)) else {
+            return quics.endpoint.ignore(incoming);
+        };
+        let known = quics.servers.iter().position(|(of, ..)| *of == listener);
+        let server = match known.map(|at| &quics.servers[at]) {
+            Some((_, of, server)) if Arc::ptr_eq(of, &acceptors) => server.clone(),
+            _ => {
+                let Some(server) = server_of(self.cx.runtime_config, Arc::clone(&acceptors)) else {
+                    return quics.endpoint.ignore(incoming);
+                };
+                if let Some(at) = known {
+                    quics.servers.swap_remove(at);
+                }
+                quics.servers.push((listener, acceptors, server.clone()));
+                server
+            }
+        };
+        let port = match &self.cx.runtime_config.bind(bind).address {
+            BindAddress::Quic(addr) => addr.port(),
+            BindAddress::Addr(_) | BindAddress::Fd(_) => 0,
+        };
+        let ip = incoming
+            .local()
+            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+        let accepted = Accepted {
+            listener,
+            peer: Addr::Inet(incoming.peer()),
+            local: Addr::Inet(SocketAddr::new(ip, port)),
+        };
+        let now = self.cx.now();
+        match quics.endpoint.accept(now.mono_ns, incoming, &server) {
+            Accept::Connection(connection) => {
+                let handle = connection.handle().0;
+                let timer = self.cx.core.timers.add(Owner::Quic(handle as u32));
+                let quic = QuicLink::new(connection, listener, timer, place);
+                quics.handshakes += 1;
+                if let Some(conn) = self.accepted(NO_SOCKET, accepted, Some(quic)) {
+                    quics.places.insert(handle, Place::Link(conn));
+                    quics.fed.push(conn);
+                    self.cx.core.links.touch(conn);
+                }
+            }
+            Accept::Refused(reply) => {
+                self.cx.core.ambient.shared.dismiss(bind);
+                if let Some(reply) = reply {
+                    self.cx
+                        .io
+                        .send_datagrams(listener, outgoing(reply.packet()));
+                }
+            }
+        }
+    }
+
+    /// A connection may have news, or something to read.
+    fn look_at(&mut self, conn: ConnId) {
+        let Some(quic) = self.cx.core.links.quic_mut(conn) else {
+            return;
+        };
+        let news = quic.connection.news();
+        if news.is_established {
+            self.quic_established(conn);
+        }
+        let mut records = match &mut self.cx.core.quics {
+            Some(quics) => std::mem::take(&mut quics.records),
+            None => return,
+        };
+        let mut read = 0;
+        loop {
+            let links = &mut self.cx.core.links;
+            let is_read = links.get(conn).is_some_and(|link| !link.is_held_at_all());
+            let client = links.client(conn);
+            let is_ready = client.is_some_and(|client| client.stage == Stage::Ready);
+            let Some(quic) = links.quic_mut(conn).filter(|_| is_read && is_ready) else {
+                break;
+            };
+            records.clear();
+            let has_more = quic.receive(RECORDS_BYTES_MAX, &mut records);
+            if records.is_empty() {
+                break;
+            }
+            read += records.len();
+            self.receive_plain(conn, &records);
+            if !has_more {
+                break;
+            }
+            if read >= RECORDS_BYTES_MAX {
+                self.later(conn);
+                break;
+            }
+        }
+        records.clear();
+        if let Some(quics) = &mut self.cx.core.quics {
+            quics.records = records;
+        }
+        if news.is_lost {
+            self.quic_lost(conn);
+        }
+    }
+
+    /// The handshake is complete.
+    fn quic_established(&mut self, conn: ConnId) {
+        let Some(quic) = self.cx.core.links.quic_mut(conn) else {
+            return;
+        };
+        let Some(agreed) = quic.connection.agreed().facts else {
+            return;
+        };
+        quic.is_established = true;
+        if let Some(quics) = &mut self.cx.core.quics {
+            quics.handshakes = quics.handshakes.saturating_sub(1);
+        }
+        let facts = tls_facts(agreed);
+        self.cx.accounts().tell_tls(conn, TlsEnd::Done);
+        if facts.resumed {
+            self.cx.accounts().tell_tls(conn, TlsEnd::Resumed);
+        } else {
+            self.cx.mark(Pace::TlsClientKeys);
+        }
+        if let Some(client) = self.cx.core.links.client_mut(conn) {
+            client.session.tls = Some(Arc::new(facts));
+        }
+        self.begin_session(conn);
+    }
+
+    /// A connection is lost, or its handshake has failed.
+    fn quic_lost(&mut self, conn: ConnId) {
+        let stage = self.cx.core.links.client(conn).map(|client| client.stage);
+        if stage != Some(Stage::Handshake) {
+            return self.closed(conn, Close::Reset);
+        }
+        self.cx.accounts().tell_tls(conn, TlsEnd::Failed);
+        let quic = self.cx.core.links.quic_mut(conn);
+        let failure = quic.and_then(|quic| quic.connection.agreed().failure);
+        let why = match &failure {
+            Some(_) => ConnError::TlsHandshake,
+            None => ConnError::TlsAbort,
+        };
+        if let Some(client) = self.cx.core.links.client_mut(conn) {
+            client.session.tls = Some(Arc::new(failed_facts(None, failure.as_ref())));
+        }
+        self.fail_session(conn, why, failure.is_none());
+    }
+
+    /// Sends what a connection has to send, and sets its timer.
+    fn transmit(&mut self, conn: ConnId) {
+        let Some(mut quics) = self.cx.core.quics.take() else {
+            return;
+        };
+        let core = &mut *self.cx.core;
+        if let Some(quic) = core.links.quic_mut(conn) {
+            transmit(self.cx.io, &mut core.timers, &mut quics, quic);
+        }
+        self.cx.core.quics = Some(quics);
+    }
+
+    /// Connections whose links have ended go on until their peers have everything.
+    fn let_leave(&mut self) {
+        let Some(mut quics) = self.cx.core.quics.take() else {
+            return;
+        };
+        let now_ms = self.cx.now_ms();
+        for quic in self.cx.core.links.take_leaving() {
+            let handle = quic.connection.handle().0;
+            if !quic.is_established {
+                quics.handshakes = quics.handshakes.saturating_sub(1);
+            }
+            quics
+                .places
+                .insert(handle, Place::Leaving(quic, now_ms + LEAVE_MS));
+            quics.leaving_moves(handle);
+        }
+        let core = &mut *self.cx.core;
+        for handle in std::mem::take(&mut quics.moved) {
+            let Some(Place::Leaving(mut quic, ends_ms)) = quics.places.remove(&handle) else {
+                continue;
+            };
+            let now_ns = self.cx.io.now().mono_ns;
+            // Nobody reads what still comes.
+            while quic.connection.receive().is_some() {}
+            if !quic.connection.is_closed() && (quic.connection.is_quiet() || now_ms >= ends_ms) {
+                quic.end(now_ns);
+            }
+            transmit(self.cx.io, &mut core.timers, &mut quics, &mut quic);
+            if quic.connection.is_drained() {
+                core.timers.remove(quic.timer);
+                continue;
+            }
+            if !quic.connection.is_closed() {
+                let due_ms = core.timers.deadline_ms(quic.timer).min(ends_ms);
+                core.timers.set(quic.timer, due_ms);
+            }
+            quics.places.insert(handle, Place::Leaving(quic, ends_ms));
+        }
+        let is_over = quics.is_over();
+        quics.closing.retain(|(listener, at_ms)| {
+            let closes = is_over || *at_ms <= now_ms;
+            if closes {
+                self.cx.io.unlisten(*listener);
+            }
+            !closes
+        });
+        self.cx.core.quics = Some(quics);
+    }
+
+    /// Closes a listener. That of QUIC goes on for a while, because its connections need it.
+    pub(super) fn close_listener(&mut self, listener: ListenerId) {
+        let bind = self.bind_of(listener);
+        let is_quic = matches!(
+            self.cx.runtime_config.bind(bind).address,
+            BindAddress::Quic(_)
+        );
+        let ends_ms = self.cx.now_ms() + CLOSE_MS;
+        match &mut self.cx.core.quics {
+            Some(quics) if is_quic => quics.closing.push((listener, ends_ms)),
+            _ => self.cx.io.unlisten(listener),
+        }
+    }
+}
+
+/// Sends the datagrams of a connection as far as its socket has room, and sets its timer.
+fn transmit<D: Driver>(io: &mut D, timers: &mut Timers, quics: &mut Quics, quic: &mut QuicLink) {
+    let now_ns = io.now().mono_ns;
+    quic.close_if_asked(now_ns);
+    loop {
+        if !io.datagram_room(quic.listener) {
+            quics
+                .waiting
+                .push((quic.listener, quic.connection.handle().0));
+            break;
+        }
+        match quic.connection.transmit(now_ns, &mut quics.packets) {
+            Some(packet) => io.send_datagrams(quic.listener, outgoing(packet)),
+            None => break,
+        }
+    }
+    quics.endpoint.settle(&mut quic.connection);
+    let due_ns = quic.connection.deadline_ns();
+    let due_ms = due_ns.map_or(NEVER_MS, |ns| ns.div_ceil(NS_PER_MS));
+    timers.set(quic.timer, due_ms);
+}
