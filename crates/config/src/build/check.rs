@@ -5,7 +5,9 @@ use super::Shared;
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Places, State};
-use crate::model::{Bind, BindAddress, BackendTarget, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction};
+use crate::model::{
+    BackendTarget, Bind, BindAddress, Config, LogSink, Mode, Proxy, ServerAddress, TcpAction,
+};
 use std::collections::HashMap;
 
 /// Checks a configuration. If parts of it could not be built, only faults that do not depend on

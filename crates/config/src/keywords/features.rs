@@ -24,7 +24,7 @@ impl Feature {
             Feature::HttpClient => "the internal HTTP client is not implemented yet",
             Feature::Lua => "Lua is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
-            Feature::Quic => "QUIC is not implemented yet",
+            Feature::Quic => "QUIC cannot be tuned yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
         }
     }

@@ -132,7 +132,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("jwt.decrypt_alg_list", global::token_algorithms, "Algorithms accepted in encrypted tokens."),
     yes("jwt.decrypt_enc_list", global::token_algorithms, "Ciphers accepted in encrypted tokens."),
     yes("key-base", tls::base, "Directory of relative private key file names."),
-    moot("limited-quic", "there is no QUIC here to limit", NONE, "QUIC with a TLS library that only half supports it."),
+    moot("limited-quic", "QUIC is not limited by the TLS library here", NONE, "QUIC with a TLS library that only half supports it."),
     yes("localpeer", peers::local_peer, "This process's name among its peers."),
     yes("log", global::log, "Where to send logs; `log global` in a proxy uses it."),
     yes("log-send-hostname", global::log_send_hostname, "Puts a host name in syslog headers."),

@@ -768,6 +768,7 @@ listen l
         let binds = config.proxies[proxy].binds.iter();
         let shown = binds.map(|bind| match &bind.address {
             BindAddress::Addr(address) => address.to_string(),
+            BindAddress::Quic(addr) => format!("quic {addr}"),
             BindAddress::Fd(fd) => format!("fd@{fd}"),
         });
         shown.collect::<Vec<_>>()

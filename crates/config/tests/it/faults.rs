@@ -278,9 +278,9 @@ const FRONTEND: &[Case] = &[
         "10.0.0.1",
     ),
     (
-        "bind quic4@:443",
-        "address family 'quic4@' is known but not implemented yet by this version.",
-        "quic4@:443",
+        "bind vsock@1:443",
+        "address family 'vsock@' is known but not implemented yet by this version.",
+        "vsock@1:443",
     ),
     (
         "reqrep a b",

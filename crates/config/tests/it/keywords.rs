@@ -85,7 +85,6 @@ fn missing_arguments_are_named() {
     let backend = "Sections `defaults`, `frontend`, `listen` and `backend`";
     let server = "Options of `server`, `default-server` and `server-template` lines";
     let cases = [
-        (backend, "bind", "frontend x\n bind quic4@:443\n"),
         (backend, "bind", "frontend x\n bind vsock@1:443\n"),
         (backend, "filter", "frontend x\n filter spoe\n"),
         (backend, "mode", "frontend x\n mode haterm\n"),

@@ -18,6 +18,7 @@ mod otel;
 mod peers;
 mod persistence;
 mod previous;
+mod quic;
 mod resilience;
 mod resolvers;
 mod rings;

@@ -69,7 +69,7 @@ fn a_big_file_gets_one_notice_for_each_absent_feature() {
     assert_eq!(told.len(), 1, "{told:?}");
     assert_eq!(
         told[0],
-        "no effect of server … quic-cc-algo at t.cfg:11 and 999 more places : QUIC is not implemented yet."
+        "no effect of server … quic-cc-algo at t.cfg:11 and 999 more places : QUIC cannot be tuned yet."
     );
 }
 

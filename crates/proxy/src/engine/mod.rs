@@ -36,7 +36,7 @@ use crate::stream::Streams;
 use life::Life;
 use renewal::Older;
 
-pub(crate) use self::quic::Quics;
+use self::quic::Quics;
 pub use audit::HeldBytes;
 pub use renewal::{Current, Generation, Renewal};
 pub use watch::{StreamView, StreamsAsked, StreamsPart};
@@ -100,6 +100,8 @@ struct State {
     at_work: AtWork,
     /// Streams may follow earlier configurations.
     has_older: bool,
+    /// The QUIC connections; none before the first one.
+    quics: Option<Box<Quics>>,
 }
 
 /// The connection and the stream that a panic would concern.
@@ -157,6 +159,7 @@ impl Engine {
                 asked_for_room: 0,
                 at_work: AtWork::default(),
                 has_older: false,
+                quics: None,
             },
         }
     }
@@ -254,8 +257,13 @@ impl<D: Driver> net::Engine<D> for Engine {
     }
 
     fn is_finished(&self, accepts: bool) -> bool {
-        let has_told = self.core.quics.as_ref().is_none_or(|quics| quics.is_over());
-        let is_idle = self.streams.in_use() == 0 && self.core.clients == 0 && !accepts && has_told;
+        let is_idle = self.streams.in_use() == 0 && self.core.clients == 0 && !accepts;
+        let is_idle = is_idle
+            && self
+                .state
+                .quics
+                .as_ref()
+                .is_none_or(|quics| quics.is_over());
         self.state.life.is_over(is_idle)
     }
 
@@ -372,12 +380,11 @@ impl<D: Driver> net::Engine<D> for Engine {
             self.state.room_at_ms,
             self.state.release_at_ms,
             self.core.tracing.next_ms(),
-            self.core
-                .quics
-                .as_ref()
-                .map_or(NEVER_MS, |quics| quics.closes_ms()),
         ];
-        let next_ms = next_ms.into_iter().fold(NEVER_MS, u64::min);
+        let mut next_ms = next_ms.into_iter().fold(NEVER_MS, u64::min);
+        if let Some(quics) = &self.state.quics {
+            next_ms = next_ms.min(quics.closes_ms());
+        }
         (next_ms != NEVER_MS).then_some(next_ms)
     }
 
@@ -416,7 +423,9 @@ impl<D: Driver> net::Engine<D> for Engine {
             }
         }
         self.flush_gathered(driver);
-        self.send_datagrams(driver);
+        if self.state.quics.is_some() {
+            self.send_datagrams(driver);
+        }
     }
 
     fn on_datagrams(&mut self, driver: &mut D, datagrams: net::Datagrams<'_>) {

@@ -112,16 +112,13 @@ impl Engine {
 
     /// Looks at the connections that were fed.
     fn look_at_fed<D: Driver>(&mut self, driver: &mut D) {
-        while let Some(conn) = self.core.quics.as_mut().and_then(|all| all.fed.pop()) {
+        while let Some(conn) = self.state.quics.as_mut().and_then(|all| all.fed.pop()) {
             self.enter(driver, Some(conn.into()), |turn| turn.look_at(conn));
         }
     }
 
     /// Sends what the connections have to send.
     pub(super) fn send_datagrams<D: Driver>(&mut self, driver: &mut D) {
-        if self.core.quics.is_none() {
-            return;
-        }
         while let Some(conn) = self.core.links.next_touched() {
             self.enter(driver, Some(conn.into()), |turn| {
                 turn.look_at(conn);
@@ -142,7 +139,7 @@ impl Engine {
 
     fn enter_quic_timeout<D: Driver>(&mut self, driver: &mut D, handle: u32) -> Option<ConnId> {
         let now = driver.now();
-        let quics = self.core.quics.as_mut()?;
+        let quics = self.state.quics.as_mut()?;
         match quics.places.get_mut(&(handle as usize))? {
             Place::Link(conn) => {
                 let conn = *conn;
@@ -162,7 +159,7 @@ impl Engine {
 
     /// A listener's socket has room for datagrams again.
     pub(super) fn datagrams_have_room(&mut self, listener: ListenerId) {
-        let Some(quics) = self.core.quics.as_mut() else {
+        let Some(quics) = self.state.quics.as_mut() else {
             return;
         };
         let mut at = 0;
@@ -249,13 +246,13 @@ impl<D: Driver> Turn<'_, D> {
         }
         quics.arrivals = arrivals;
         quics.fed.dedup();
-        self.cx.core.quics = Some(quics);
+        self.state.quics = Some(quics);
     }
 
     /// Takes the QUIC connections of this worker out of its state, for a listener with QUIC. The
     /// caller puts them back.
     fn take_quics(&mut self, listener: ListenerId) -> Option<Box<Quics>> {
-        if let Some(quics) = self.cx.core.quics.take() {
+        if let Some(quics) = self.state.quics.take() {
             return Some(quics);
         }
         let bind = *self.cx.runtime_config.listeners.get(listener.0 as usize)?;
@@ -350,7 +347,7 @@ impl<D: Driver> Turn<'_, D> {
         if news.is_established {
             self.quic_established(conn);
         }
-        let mut records = match &mut self.cx.core.quics {
+        let mut records = match &mut self.state.quics {
             Some(quics) => std::mem::take(&mut quics.records),
             None => return,
         };
@@ -379,7 +376,7 @@ impl<D: Driver> Turn<'_, D> {
             }
         }
         records.clear();
-        if let Some(quics) = &mut self.cx.core.quics {
+        if let Some(quics) = &mut self.state.quics {
             quics.records = records;
         }
         if news.is_lost {
@@ -396,7 +393,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         quic.is_established = true;
-        if let Some(quics) = &mut self.cx.core.quics {
+        if let Some(quics) = &mut self.state.quics {
             quics.handshakes = quics.handshakes.saturating_sub(1);
         }
         let facts = tls_facts(agreed);
@@ -433,19 +430,19 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Sends what a connection has to send, and sets its timer.
     fn transmit(&mut self, conn: ConnId) {
-        let Some(mut quics) = self.cx.core.quics.take() else {
+        let Some(mut quics) = self.state.quics.take() else {
             return;
         };
         let core = &mut *self.cx.core;
         if let Some(quic) = core.links.quic_mut(conn) {
             transmit(self.cx.io, &mut core.timers, &mut quics, quic);
         }
-        self.cx.core.quics = Some(quics);
+        self.state.quics = Some(quics);
     }
 
     /// Connections whose links have ended go on until their peers have everything.
     fn let_leave(&mut self) {
-        let Some(mut quics) = self.cx.core.quics.take() else {
+        let Some(mut quics) = self.state.quics.take() else {
             return;
         };
         let now_ms = self.cx.now_ms();
@@ -489,7 +486,7 @@ impl<D: Driver> Turn<'_, D> {
             }
             !closes
         });
-        self.cx.core.quics = Some(quics);
+        self.state.quics = Some(quics);
     }
 
     /// Closes a listener. That of QUIC goes on for a while, because its connections need it.
@@ -500,7 +497,7 @@ impl<D: Driver> Turn<'_, D> {
             BindAddress::Quic(_)
         );
         let ends_ms = self.cx.now_ms() + CLOSE_MS;
-        match &mut self.cx.core.quics {
+        match &mut self.state.quics {
             Some(quics) if is_quic => quics.closing.push((listener, ends_ms)),
             _ => self.cx.io.unlisten(listener),
         }

@@ -120,6 +120,7 @@ pub(crate) struct Links {
     /// Connections over QUIC that may have datagrams to send.
     touched: Vec<ConnId>,
     /// QUIC connections whose links have ended.
+    #[expect(clippy::vec_box, reason = "links and the engine keep them on the heap")]
     leaving: Vec<Box<Quic>>,
 }
 
@@ -333,8 +334,10 @@ impl Links {
     ) -> Sent {
         let id = id.into();
         match self.links.get_mut(id) {
-            Some(link) if link.quic.is_some() => self.send_records(ConnId::of(id), message),
             Some(link) => {
+                if link.quic.is_some() {
+                    return self.send_records(ConnId::of(id), message);
+                }
                 let was_blocked = link.blocked;
                 let sent = self.outgoing.message(io, link.wire(id).0, message);
                 link.blocked |= sent.blocked;

@@ -132,6 +132,7 @@ impl Quic {
 
 impl Links {
     /// Sends a message whose parts are records.
+    #[cold]
     pub(super) fn send_records(&mut self, conn: ConnId, message: Message<'_>) -> Sent {
         if let Some(quic) = self.quic_mut(conn) {
             for part in [message.head, message.body, message.tail] {
@@ -146,6 +147,7 @@ impl Links {
     }
 
     /// The QUIC connections whose links have ended since the last call.
+    #[expect(clippy::vec_box, reason = "links and the engine keep them on the heap")]
     pub fn take_leaving(&mut self) -> Vec<Box<Quic>> {
         std::mem::take(&mut self.leaving)
     }

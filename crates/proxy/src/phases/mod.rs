@@ -44,7 +44,6 @@ use sample::LogOrigin;
 use telemetry::program::Event;
 
 use crate::backend::{Backends, View};
-use crate::engine::Quics;
 use crate::evaluation::{Ambient, Eval};
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
 use crate::link::{Links, Role, ShortRecords};
@@ -65,8 +64,6 @@ pub(crate) use waits::ConnWait;
 pub(crate) struct Core {
     pub ambient: Ambient,
     pub links: Links,
-    /// The QUIC connections; none before the first one.
-    pub quics: Option<Box<Quics>>,
     pub backends: Backends,
     pub timers: Timers,
     pub logging: Logging,
@@ -131,7 +128,6 @@ impl Core {
                 runtime_config.h2,
                 Random::new(!seed),
             ),
-            quics: None,
             timers: Timers::default(),
             rules: actions::Memory::default(),
             text: Vec::with_capacity(256),

@@ -73,7 +73,7 @@ fn extensions_of(hello: &[u8]) -> &[u8] {
 fn name_in(extensions: &[u8]) -> Option<String> {
     let name = client_hello::extension(extensions, kind::SERVER_NAME);
     let name = name.and_then(client_hello::host_name)?;
-    tls::requested_name(name).map(Into::into)
+    tls::requested_name(name)
 }
 
 impl Chooser for BindAcceptors {

@@ -124,9 +124,10 @@ impl Files {
             Some(verify) => Some(self.clients(words, options, verify == TlsVerify::Optional)?),
         };
         // A session of TCP is not resumed over QUIC, whose clients were told other parameters.
-        let scope = match recipe.is_quic {
-            true => format!("{} over QUIC", recipe.frontend),
-            false => recipe.frontend.clone(),
+        let scope = if recipe.is_quic {
+            format!("{} over QUIC", recipe.frontend)
+        } else {
+            recipe.frontend.clone()
         };
         let keys = words.tls_ticket_keys.as_ref();
         let keys = keys.and_then(|path| {

@@ -6,6 +6,10 @@ use http::{Head, h2, h3};
 
 /// See the module.
 #[derive(Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a connection of HTTP/2 is on the heap as a whole"
+)]
 pub(crate) enum Codec {
     H2(h2::Connection),
     H3(Box<h3::Connection>),
