@@ -57,6 +57,24 @@ impl fmt::Debug for Keys {
     }
 }
 
+/// The worker that the connection id of a packet names, if it is one of ours. Initial and 0-RTT
+/// packets name none: their ids may be a client's choice.
+#[must_use]
+pub fn worker_of(packet: &[u8]) -> Option<u8> {
+    /// RFC 9000 §17.2.
+    const LONG: u8 = 0x80;
+    const HANDSHAKE: u8 = 2;
+    match packet {
+        [first, worker, ..] if first & LONG == 0 => Some(*worker),
+        [first, 0, 0, 0, 1, len, worker, ..]
+            if first >> 4 & 3 == HANDSHAKE && usize::from(*len) == ID_BYTES =>
+        {
+            Some(*worker)
+        }
+        _ => None,
+    }
+}
+
 /// Makes the ids of a worker: a keyed hash of a counter.
 pub(crate) struct Ids {
     worker: u8,
@@ -90,5 +108,34 @@ impl ConnectionIdGenerator for Ids {
 
     fn cid_lifetime(&self) -> Option<Duration> {
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_name_their_worker() {
+        let mut ids = Ids::new(7, b"seed");
+        let id = ids.generate_cid();
+        let short = [&[0x40][..], &id].concat();
+        assert_eq!(worker_of(&short), Some(7));
+        let long = |first: u8, id: &[u8]| {
+            [&[first, 0, 0, 0, 1, id.len() as u8][..], id, &[0; 20]].concat()
+        };
+        assert_eq!(worker_of(&long(0xe0, &id)), Some(7));
+        // Initial, 0-RTT and Retry; an id of another length; cut packets.
+        for packet in [
+            long(0xc0, &id),
+            long(0xd0, &id),
+            long(0xf0, &id),
+            long(0xe0, &id[1..]),
+            long(0xe0, &id)[..6].to_vec(),
+            vec![0x40],
+            Vec::new(),
+        ] {
+            assert_eq!(worker_of(&packet), None, "{packet:?}");
+        }
     }
 }

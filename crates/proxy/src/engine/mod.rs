@@ -590,6 +590,7 @@ impl<D: Driver> Turn<'_, D> {
                     cx.answered(waiting, stream.number);
                 });
             }
+            WorkerMessage::Datagram(datagram) => self.read_forwarded(&datagram),
             WorkerMessage::Name { stream, ip } => {
                 self.with_stream(StreamId(stream.place), |cx, waiting| {
                     if waiting.txn.id == stream.number && waiting.name_answered(ip) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::model::BindAddress;
 use net::timers::NEVER_MS;
-use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing};
+use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
 use quic::{Accepted as Accept, Arrival, Endpoint, Incoming, Packet, Run, Server, Setup};
 use sample::ConnError;
 use tls::quic::QuicAcceptor;
@@ -18,7 +18,7 @@ use crate::ids::{ConnId, Owner, Timers};
 use crate::link::{NO_SOCKET, QuicLink, Stage};
 use crate::phases::account::TlsEnd;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
-use crate::shared::Pace;
+use crate::shared::{Forwarded, Pace};
 
 /// How long a connection that has ended here waits until its peer has everything, milliseconds.
 const LEAVE_MS: u64 = 5_000;
@@ -31,6 +31,8 @@ const HANDSHAKES_MAX: usize = 100;
 /// How many bytes of records are read from a connection before others get their turn.
 const RECORDS_BYTES_MAX: usize = 64 << 10;
 const NS_PER_MS: u64 = 1_000_000;
+/// A connection id has one byte for the number of its worker.
+const WORKERS_MASK: u32 = 0xff;
 
 /// The QUIC connections of a worker.
 #[derive(Debug)]
@@ -202,21 +204,68 @@ impl Quics {
 }
 
 impl<D: Driver> Turn<'_, D> {
+    /// Reads a run of datagrams. Those of connections of other workers go there: the kernel's
+    /// choice depends on the order of the sockets of a port, which changes when a process ends.
     fn read_datagrams(&mut self, datagrams: &Datagrams<'_>) {
-        let now = self.cx.now();
-        let listener = datagrams.listener;
-        let Some(mut quics) = self.take_quics(listener) else {
-            return;
-        };
-        let mut arrivals = std::mem::take(&mut quics.arrivals);
         let run = Run {
             peer: datagrams.peer,
             local: datagrams.local,
             ecn: datagrams.ecn,
-            segment: datagrams.segment,
+            segment: datagrams.segment.max(1),
             bytes: datagrams.bytes,
         };
-        quics.endpoint.receive(now.mono_ns, &run, &mut arrivals);
+        let mut all = run.bytes.chunks(run.segment);
+        if all.all(|packet| self.other_worker(packet).is_none()) {
+            return self.read_run(datagrams.listener, &run);
+        }
+        for packet in run.bytes.chunks(run.segment) {
+            let Some(worker) = self.other_worker(packet) else {
+                let run = Run {
+                    bytes: packet,
+                    ..run
+                };
+                self.read_run(datagrams.listener, &run);
+                continue;
+            };
+            let forwarded = Box::new(Forwarded {
+                listener: datagrams.listener,
+                peer: run.peer,
+                local: run.local,
+                ecn: run.ecn,
+                bytes: packet.into(),
+            });
+            let shared = &self.cx.core.ambient.shared;
+            shared.post_datagram(worker, forwarded, &mut |worker| self.cx.io.wake(worker));
+        }
+    }
+
+    /// Reads a datagram that another worker has received.
+    pub(super) fn read_forwarded(&mut self, datagram: &Forwarded) {
+        let run = Run {
+            peer: datagram.peer,
+            local: datagram.local,
+            ecn: datagram.ecn,
+            segment: datagram.bytes.len(),
+            bytes: &datagram.bytes,
+        };
+        self.read_run(datagram.listener, &run);
+    }
+
+    /// The worker that has the connection of a packet, if it is another one.
+    fn other_worker(&self, packet: &[u8]) -> Option<WorkerId> {
+        let ambient = &self.cx.core.ambient;
+        let worker = WorkerId(quic::worker_of(packet)?.into());
+        let is_other = worker.0 != ambient.worker.0 & WORKERS_MASK;
+        (is_other && (worker.0 as usize) < ambient.shared.workers().count()).then_some(worker)
+    }
+
+    fn read_run(&mut self, listener: ListenerId, run: &Run<'_>) {
+        let now = self.cx.now();
+        let Some(mut quics) = self.take_quics(listener) else {
+            return;
+        };
+        let mut arrivals = std::mem::take(&mut quics.arrivals);
+        quics.endpoint.receive(now.mono_ns, run, &mut arrivals);
         for arrival in arrivals.drain(..) {
             match arrival {
                 Arrival::Connection(handle, datagram) => match quics.places.get_mut(&handle.0) {

@@ -1,11 +1,11 @@
 //! Messages between workers: the ends of waits, requests for idle connections and the connections
 //! themselves, and that a listener may accept again.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use net::{Parcel, WorkerId};
+use net::{ListenerId, Parcel, WorkerId};
 
 use super::queue::{Grant, StreamRef};
 use crate::ids::ServerId;
@@ -37,7 +37,22 @@ pub(crate) enum WorkerMessage {
         stream: StreamRef,
         ip: Option<IpAddr>,
     },
+    /// A datagram of one of the worker's QUIC connections, which another worker has received.
+    Datagram(Box<Forwarded>),
 }
+
+/// A datagram on its way to another worker.
+#[derive(Debug)]
+pub(crate) struct Forwarded {
+    pub listener: ListenerId,
+    pub peer: SocketAddr,
+    pub local: Option<IpAddr>,
+    pub ecn: u8,
+    pub bytes: Box<[u8]>,
+}
+
+/// How many messages may wait for a worker before datagrams to it are dropped.
+const WAITING_MAX: usize = 4096;
 
 /// One worker's mailbox, in cache lines of its own, because it is read every round.
 #[derive(Debug, Default)]
@@ -107,6 +122,16 @@ impl Mail {
         let mut messages = to.messages.lock().unwrap_or_else(PoisonError::into_inner);
         messages.push(letter);
         to.has_mail.store(true, Ordering::Release);
+    }
+
+    /// Posts a datagram to a worker, which is lost if too much waits there.
+    pub fn post_datagram(&self, worker: WorkerId, datagram: Box<Forwarded>) {
+        let to = &self.boxes[worker.0 as usize];
+        let mut messages = to.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        if messages.len() < WAITING_MAX {
+            messages.push(WorkerMessage::Datagram(datagram));
+            to.has_mail.store(true, Ordering::Release);
+        }
     }
 
     /// Whether a worker has messages.

@@ -50,7 +50,7 @@ pub use health::{
 pub(crate) use health::{HealthCounter, Seen};
 pub use killed::Killed;
 pub(crate) use latency::{Measured, Whose};
-pub(crate) use mail::{IdleConnRequest, Received, WorkerMessage};
+pub(crate) use mail::{Forwarded, IdleConnRequest, Received, WorkerMessage};
 pub use names::{NameChange, NameResolver, NameTicket, NoAddress, Resolved, ServiceHost};
 pub use process::{Boot, Taint};
 pub(crate) use queue::{Arrival, Grant, Rank, StreamRef, Ticket};
@@ -645,6 +645,17 @@ impl Shared {
         wake: &mut impl Wake,
     ) {
         self.mail.post_letter(worker, letter);
+        wake.wake(worker);
+    }
+
+    /// Posts a datagram to the worker that has its connection.
+    pub(crate) fn post_datagram(
+        &self,
+        worker: WorkerId,
+        datagram: Box<Forwarded>,
+        wake: &mut impl Wake,
+    ) {
+        self.mail.post_datagram(worker, datagram);
         wake.wake(worker);
     }
 
