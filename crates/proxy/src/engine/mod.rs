@@ -422,10 +422,11 @@ impl<D: Driver> net::Engine<D> for Engine {
                 self.enter(driver, Some(link.into()), |turn| turn.take_turns(link));
             }
         }
-        self.flush_gathered(driver);
+        // Before the bytes for servers are encrypted: requests that have come over QUIC are among them.
         if self.state.quics.is_some() {
             self.send_datagrams(driver);
         }
+        self.flush_gathered(driver);
     }
 
     fn on_datagrams(&mut self, driver: &mut D, datagrams: net::Datagrams<'_>) {

@@ -8,14 +8,16 @@ use std::sync::Arc;
 use config::model::BindAddress;
 use net::timers::NEVER_MS;
 use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
-use quic::{Accepted as Accept, Arrival, Endpoint, Incoming, Packet, Run, Server, Setup};
+use quic::{
+    Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Packet, Reply, Run, Server, Setup,
+};
 use sample::ConnError;
 use tls::quic::QuicAcceptor;
 
 use super::secure::{failed_facts, tls_facts};
 use super::{Engine, Turn};
 use crate::ids::{ConnId, Owner, Timers};
-use crate::link::{NO_SOCKET, QuicLink, Stage};
+use crate::link::{Links, NO_SOCKET, QuicLink, Stage};
 use crate::phases::account::TlsEnd;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::{Forwarded, Pace};
@@ -46,8 +48,6 @@ pub(crate) struct Quics {
     arrivals: Vec<Arrival>,
     records: Vec<u8>,
     packets: Vec<u8>,
-    /// Connections that were fed and have not been looked at.
-    fed: Vec<ConnId>,
     /// Connections whose datagrams found no room, by the listeners.
     waiting: Vec<(ListenerId, usize)>,
     /// Connections without links that may have something to send.
@@ -80,7 +80,6 @@ impl Quics {
             arrivals: Vec::new(),
             records: Vec::new(),
             packets: Vec::new(),
-            fed: Vec::new(),
             waiting: Vec::new(),
             moved: Vec::new(),
             closing: Vec::new(),
@@ -109,17 +108,9 @@ impl Engine {
     /// Datagrams of a listener have come.
     pub(super) fn datagrams_came<D: Driver>(&mut self, driver: &mut D, datagrams: &Datagrams<'_>) {
         self.enter(driver, None, |turn| turn.read_datagrams(datagrams));
-        self.look_at_fed(driver);
     }
 
-    /// Looks at the connections that were fed.
-    fn look_at_fed<D: Driver>(&mut self, driver: &mut D) {
-        while let Some(conn) = self.state.quics.as_mut().and_then(|all| all.fed.pop()) {
-            self.enter(driver, Some(conn.into()), |turn| turn.look_at(conn));
-        }
-    }
-
-    /// Sends what the connections have to send.
+    /// Reads what has come on the connections, and sends what they have to send.
     pub(super) fn send_datagrams<D: Driver>(&mut self, driver: &mut D) {
         while let Some(conn) = self.core.links.next_touched() {
             self.enter(driver, Some(conn.into()), |turn| {
@@ -132,30 +123,11 @@ impl Engine {
 
     /// The time of a connection has come.
     pub(super) fn quic_timeout<D: Driver>(&mut self, driver: &mut D, handle: u32) {
-        let conn = self.enter_quic_timeout(driver, handle);
-        if let Some(conn) = conn {
-            self.enter(driver, Some(conn.into()), |turn| turn.look_at(conn));
-            self.core.links.touch(conn);
-        }
-    }
-
-    fn enter_quic_timeout<D: Driver>(&mut self, driver: &mut D, handle: u32) -> Option<ConnId> {
-        let now = driver.now();
-        let quics = self.state.quics.as_mut()?;
-        match quics.places.get_mut(&(handle as usize))? {
-            Place::Link(conn) => {
-                let conn = *conn;
-                let quic = self.core.links.quic_mut(conn)?;
-                quic.connection.expire(now.mono_ns);
-                quics.endpoint.settle(&mut quic.connection);
-                Some(conn)
-            }
-            Place::Leaving(quic, _) => {
-                quic.connection.expire(now.mono_ns);
-                quics.endpoint.settle(&mut quic.connection);
-                quics.leaving_moves(handle as usize);
-                None
-            }
+        let now_ns = driver.now().mono_ns;
+        if let Some(quics) = self.state.quics.as_mut() {
+            quics.at(&mut self.core.links, handle as usize, |connection| {
+                connection.expire(now_ns);
+            });
         }
     }
 
@@ -171,11 +143,7 @@ impl Engine {
                 continue;
             }
             quics.waiting.swap_remove(at);
-            match quics.places.get(&handle) {
-                Some(Place::Link(conn)) => self.core.links.touch(*conn),
-                Some(Place::Leaving(..)) => quics.leaving_moves(handle),
-                None => {}
-            }
+            quics.at(&mut self.core.links, handle, |_| ());
         }
     }
 }
@@ -193,6 +161,26 @@ impl Quics {
             Place::Link(_) => false,
             Place::Leaving(quic, _) => quic.connection.is_closed(),
         })
+    }
+
+    /// Works on a connection, which may have to send something then.
+    fn at(&mut self, links: &mut Links, handle: usize, work: impl FnOnce(&mut Connection)) {
+        match self.places.get_mut(&handle) {
+            Some(Place::Link(conn)) => {
+                let conn = *conn;
+                if let Some(quic) = links.quic_mut(conn) {
+                    work(&mut quic.connection);
+                    self.endpoint.settle(&mut quic.connection);
+                    links.touch(conn);
+                }
+            }
+            Some(Place::Leaving(quic, _)) => {
+                work(&mut quic.connection);
+                self.endpoint.settle(&mut quic.connection);
+                self.leaving_moves(handle);
+            }
+            None => {}
+        }
     }
 
     /// A connection whose link has ended may have to send something.
@@ -268,33 +256,16 @@ impl<D: Driver> Turn<'_, D> {
         quics.endpoint.receive(now.mono_ns, run, &mut arrivals);
         for arrival in arrivals.drain(..) {
             match arrival {
-                Arrival::Connection(handle, datagram) => match quics.places.get_mut(&handle.0) {
-                    Some(Place::Link(conn)) => {
-                        let conn = *conn;
-                        if let Some(quic) = self.cx.core.links.quic_mut(conn) {
-                            quic.connection.feed(datagram);
-                            quics.endpoint.settle(&mut quic.connection);
-                            quics.fed.push(conn);
-                            self.cx.core.links.touch(conn);
-                        }
-                    }
-                    Some(Place::Leaving(quic, _)) => {
-                        quic.connection.feed(datagram);
-                        quics.endpoint.settle(&mut quic.connection);
-                        quics.leaving_moves(handle.0);
-                    }
-                    None => {}
-                },
-                Arrival::Incoming(incoming) => self.accept_quic(&mut quics, listener, incoming),
-                Arrival::Reply(reply) => {
-                    self.cx
-                        .io
-                        .send_datagrams(listener, outgoing(reply.packet()));
+                Arrival::Connection(handle, datagram) => {
+                    quics.at(&mut self.cx.core.links, handle.0, |connection| {
+                        connection.feed(datagram);
+                    });
                 }
+                Arrival::Incoming(incoming) => self.accept_quic(&mut quics, listener, incoming),
+                Arrival::Reply(reply) => self.reply(listener, &reply),
             }
         }
         quics.arrivals = arrivals;
-        quics.fed.dedup();
         self.state.quics = Some(quics);
     }
 
@@ -326,9 +297,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         if quics.handshakes >= HANDSHAKES_MAX && !incoming.is_validated() {
             if let Some(reply) = quics.endpoint.retry(incoming) {
-                self.cx
-                    .io
-                    .send_datagrams(listener, outgoing(reply.packet()));
+                self.reply(listener, &reply);
             }
             return;
         }
@@ -372,19 +341,22 @@ impl<D: Driver> Turn<'_, D> {
                 quics.handshakes += 1;
                 if let Some(conn) = self.accepted(NO_SOCKET, accepted, Some(quic)) {
                     quics.places.insert(handle, Place::Link(conn));
-                    quics.fed.push(conn);
                     self.cx.core.links.touch(conn);
                 }
             }
             Accept::Refused(reply) => {
                 self.cx.core.ambient.shared.dismiss(bind);
                 if let Some(reply) = reply {
-                    self.cx
-                        .io
-                        .send_datagrams(listener, outgoing(reply.packet()));
+                    self.reply(listener, &reply);
                 }
             }
         }
+    }
+
+    /// Sends a datagram of the endpoint itself.
+    fn reply(&mut self, listener: ListenerId, reply: &Reply) {
+        let datagrams = outgoing(reply.packet());
+        self.cx.io.send_datagrams(listener, datagrams);
     }
 
     /// A connection may have news, or something to read.
@@ -510,11 +482,10 @@ impl<D: Driver> Turn<'_, D> {
             let Some(Place::Leaving(mut quic, ends_ms)) = quics.places.remove(&handle) else {
                 continue;
             };
-            let now_ns = self.cx.io.now().mono_ns;
             // Nobody reads what still comes.
             while quic.connection.receive().is_some() {}
             if !quic.connection.is_closed() && (quic.connection.is_quiet() || now_ms >= ends_ms) {
-                quic.end(now_ns);
+                quic.end();
             }
             transmit(self.cx.io, &mut core.timers, &mut quics, &mut quic);
             if quic.connection.is_drained() {

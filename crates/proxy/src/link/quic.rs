@@ -110,7 +110,7 @@ impl Quic {
         true
     }
 
-    /// Closes the connection if the codec has asked for it.
+    /// Closes the connection if that was asked for.
     pub fn close_if_asked(&mut self, now_ns: u64) {
         if let Some((code, reason)) = self.close.take() {
             self.connection.close(now_ns, code, &reason);
@@ -120,13 +120,13 @@ impl Quic {
     /// The link has ended. With `abort`, what was sent and not acknowledged may be lost.
     pub fn leave(&mut self, abort: bool) {
         if abort {
-            self.close = Some((NO_ERROR, Vec::new()));
+            self.end();
         }
     }
 
-    /// Closes the connection.
-    pub fn end(&mut self, now_ns: u64) {
-        self.connection.close(now_ns, NO_ERROR, b"");
+    /// The connection is closed with the next datagrams.
+    pub fn end(&mut self) {
+        self.close = Some((NO_ERROR, Vec::new()));
     }
 }
 
