@@ -139,8 +139,8 @@ pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
     Ok(text.lines().filter_map(|line| line.parse().ok()).collect())
 }
 
-/// Bytes that are no file's and that only a process with more rights can get, such as a passphrase.
-/// `name` identifies them. `get` is called unless this is a replay.
+/// Returns bytes that do not come from a file, such as a passphrase. Only a process with more rights
+/// can get them, by calling `get`. A replay does not call `get`: it finds the bytes by `name`.
 ///
 /// # Errors
 /// Those of `get`; otherwise as [`read`].

@@ -70,7 +70,8 @@ pub struct DatagramCounts {
 }
 
 impl DatagramCounts {
-    /// Runs of datagrams that were delivered to the engine.
+    /// How often the engine was called with received datagrams. One call hands over a run: one or
+    /// more datagrams from one peer.
     #[must_use]
     pub fn received_runs(&self) -> u64 {
         self.received_runs.load(Relaxed)

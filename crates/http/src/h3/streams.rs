@@ -184,10 +184,10 @@ impl Streams {
 /// Which request streams were opened.
 #[derive(Debug, Default)]
 pub(super) struct Opened {
-    /// All streams from here on were not.
+    /// The first stream number above all streams that the peer has opened.
     pub next: u64,
-    /// Runs of streams below that were not opened yet, by number: from the first up to, and without,
-    /// the last.
+    /// The streams below `next` that the peer has not opened yet, as ranges of stream numbers. The
+    /// end of a range is not part of it.
     gaps: Vec<(u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! The datagrams that wait for their socket to send them.
+//! The queue of datagrams that are still to be sent on a socket.
 //!
 //! Datagrams to one peer that follow each other and have one length are joined, so that the kernel
 //! gets them as one message and cuts it (`UDP_SEGMENT`). The queue is given to the kernel in order:

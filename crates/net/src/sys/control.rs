@@ -69,8 +69,8 @@ impl Control {
     }
 }
 
-/// Calls `each` with level, kind and value of each control message that the kernel has written to
-/// a received message.
+/// Reads the control messages of a received message. Calls `each` with the level, the kind and the
+/// value of each one.
 ///
 /// # Safety
 /// `message` has been filled by a receiving call, and its control data is still alive.

@@ -91,7 +91,8 @@ impl Connection {
 
     /// How many bytes of payload can be sent on a stream in one frame now. If 0,
     /// [`crate::h2::Event::WindowOpen`], [`crate::h2::Event::WindowsOpen`] or
-    /// [`crate::h2::Event::Settings`] says when to ask again. Also 0 if the stream is gone.
+    /// [`crate::h2::Event::Settings`] says when to ask again. It is also 0 if the
+    /// stream has ended.
     pub fn data_room(&mut self, stream: StreamId) -> usize {
         let Some(open) = self.streams.get_mut(stream) else {
             return 0;

@@ -24,7 +24,7 @@ impl Connection {
         self.streams.is_empty() && self.later.is_empty() && matches!(self.reading, Reading::Record)
     }
 
-    /// A client can send another request on this connection now.
+    /// Whether we, as a client, can send another request on this connection now.
     #[must_use]
     pub fn can_open(&self) -> bool {
         self.room_for_streams() > 0
@@ -68,8 +68,8 @@ impl Connection {
         self.load.glitches
     }
 
-    /// Whether a glitch ends the connection once [`Limits::glitches_max`] is reached, from now on.
-    /// Without a call it does (`tune.glitches.kill.cpu-usage`).
+    /// Sets whether the connection ends when it has reached [`Limits::glitches_max`]. If this is
+    /// never called, it ends (`tune.glitches.kill.cpu-usage`).
     pub fn set_glitch_kill(&mut self, kills: bool) {
         self.load.spares_glitches = !kills;
     }

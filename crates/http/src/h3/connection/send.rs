@@ -86,7 +86,7 @@ impl Connection {
 
     /// How many bytes of payload can be sent on a stream in one frame now. If 0,
     /// [`crate::h2::Event::WindowOpen`] or [`crate::h2::Event::WindowsOpen`] says when to ask again.
-    /// Also 0 if the stream is gone or the peer wants no more of it.
+    /// It is also 0 if the stream has ended, or if the peer has asked us to stop sending on it.
     pub fn data_room(&mut self, stream: StreamId) -> usize {
         self.is_blocked |= self.room <= 0;
         let room = self.room;
@@ -178,7 +178,8 @@ impl Connection {
         true
     }
 
-    /// Does nothing: QUIC has its own pings, and there is no [`crate::h2::Event::Pong`].
+    /// Does nothing. HTTP/3 has no PING frame, because QUIC has one, so the event
+    /// [`crate::h2::Event::Pong`] never comes.
     pub fn ping(&mut self, _payload: u64, _out: &mut Vec<u8>) {}
 
     /// The caller has finished with payload: QUIC lets the peer send as much again. Count each byte

@@ -89,7 +89,7 @@ impl Connection {
             })
     }
 
-    /// So many bytes that were on their way back are used.
+    /// `bytes` of the payload that was given back have come again and are used now.
     pub(super) fn echoed(&mut self, id: StreamId, bytes: usize, out: &mut Vec<u8>) {
         let stream = self.streams.get_mut(id);
         if let Some(held) = stream.and_then(|stream| stream.held.as_mut()) {

@@ -18,7 +18,7 @@ pub(in crate::h3) struct Decoder {
     pub(super) table: Table,
     /// The largest table that the peer may request, as our settings announce it.
     capacity_max: usize,
-    /// How many entries were inserted since the start.
+    /// How many entries have been inserted into the table on this connection. Evicted ones count too.
     inserted: u64,
     /// How many insertions the peer's encoder knows that we have received.
     told: u64,
@@ -52,7 +52,7 @@ impl Decoder {
         }
     }
 
-    /// How many entries were inserted since the start.
+    /// How many entries have been inserted into the table on this connection. Evicted ones count too.
     pub fn inserted(&self) -> u64 {
         self.inserted
     }

@@ -32,7 +32,7 @@ pub(in crate::h3) struct Encoder {
     capacity: usize,
     /// The peer's table has the capacity that we use.
     has_capacity: bool,
-    /// How many entries were inserted since the start.
+    /// How many entries have been inserted into the table on this connection. Evicted ones count too.
     inserted: u64,
     /// How many insertions the peer has acknowledged.
     pub(super) known: u64,
@@ -150,7 +150,8 @@ impl Encoder {
         integer::write(0, 7, self.base - references.required, prefix);
     }
 
-    /// Takes the instructions that must be sent, before the section that was just encoded.
+    /// The bytes for the encoder stream. Send them before the field section that was encoded last,
+    /// which may refer to the entries that they insert.
     pub fn instructions(&mut self) -> &mut Vec<u8> {
         &mut self.instructions
     }

@@ -23,8 +23,8 @@ struct Round {
     bytes: usize,
 }
 
-/// Counts what comes by rounds, until enough has come. Answers each delivery of bytes and some
-/// datagrams.
+/// Counts what comes in each round of the loop, until enough has come. It answers each delivery,
+/// of bytes and of datagrams.
 struct Counts {
     rounds: Vec<Round>,
     now: Round,

@@ -75,7 +75,8 @@ fn what_the_kernel_does_not_take_waits_for_it() {
         "addr add 10.99.0.1/24 dev own",
         "link set own up",
         "link set other up",
-        // A neighbour that does not answer is given up late: the test has time.
+        // The kernel asks 60 times for a neighbour that does not answer before it gives up. The test
+        // ends before that.
         "ntable change name arp_cache dev own mcast_probes 60",
     ] {
         assert!(ip(step), "{step}");
