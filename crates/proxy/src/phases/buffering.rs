@@ -30,6 +30,11 @@ impl<D: Driver> Cx<'_, D> {
         if !wanted {
             return stream.go(next);
         }
+        self.await_body(stream, next)
+    }
+
+    #[inline(never)]
+    fn await_body(&mut self, stream: &mut Stream, next: Phase) -> Step {
         if stream
             .up
             .is_here(&stream.request, self.runtime_config.bufsize(), None)

@@ -139,6 +139,7 @@ impl Cause {
 impl<D: Driver> Cx<'_, D> {
     /// Ends a stream for a cause: with an error page, or with a close where a response can no
     /// longer be sent.
+    #[inline(never)]
     pub fn fail(&mut self, stream: &mut Stream, cause: Cause) {
         self.accounts().tell_fault(stream, cause);
         self.observe_fault(stream, cause);

@@ -299,6 +299,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Evaluates expressions for a stream. None where its client is gone.
+    #[inline(never)]
     pub fn with_eval<R>(
         &mut self,
         stream: &mut Stream,

@@ -184,6 +184,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// Redirects for a server with `redir`: to its prefix with the request's path and query.
+    #[inline(never)]
     pub(super) fn redirect_to_server(&mut self, stream: &mut Stream, prefix: &[u8]) {
         let mut location = Vec::new();
         // A single slash adds no prefix.

@@ -145,6 +145,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Looks for an HTTP request in the bytes of a TCP stream, for rules that read one (manual
     /// §7.3.5 req.proto_http).
+    #[inline(never)]
     pub fn sniff_http(&mut self, stream: &mut Stream) {
         if stream.txn.is_http || stream.sniffed.is_http || stream.txn.never_http {
             return;
@@ -321,6 +322,7 @@ impl<D: Driver> Cx<'_, D> {
     /// Switches a TCP stream and all later ones of its connection to HTTP (manual §4.4
     /// switch-mode). The bytes received so far are read again as a request; then the frontend's
     /// HTTP rules run.
+    #[inline(never)]
     pub(super) fn upgrade(&mut self, stream: &mut Stream, proto: Option<Proto>) -> Step {
         let client = stream.client.and_then(|link| self.core.links.client(link));
         let bind = client.map(|client| self.runtime_config.bind(client.bind));

@@ -90,6 +90,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// Sends the body of a repeated request. Bytes that the server does not take at once wait in
     /// the channel.
+    #[inline(never)]
     pub(super) fn send_again(&mut self, stream: &mut Stream) {
         stream.up.waiting = std::mem::take(&mut stream.replay.body);
         (stream.up.done, stream.up.is_open) = (false, false);

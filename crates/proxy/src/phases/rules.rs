@@ -136,6 +136,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// A rule ends a stream.
+    #[inline(never)]
     pub(super) fn end_by_rule(&mut self, stream: &mut Stream, end: End) -> Step {
         self.accounts().tell_end(stream, end);
         match end {
@@ -169,6 +170,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// A rule waits; the phase continues with this rule.
+    #[inline(never)]
     pub(super) fn wait_for(&mut self, stream: &mut Stream, waiting: Waiting) -> Step {
         let rules = Rules {
             waits: Some((waiting.rule, waiting.wait)),

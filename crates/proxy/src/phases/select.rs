@@ -49,6 +49,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// The server that the request is bound to. The request waits for its slot, unless the queue is
     /// full and another server may be used.
+    #[inline(never)]
     fn choose_bound(&mut self, stream: &mut Stream, server: ServerId) -> Choice {
         let shared = &self.core.ambient.shared;
         if let Some(placement) = Placement::of(shared, server) {
@@ -98,6 +99,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The hash of the key that binds this request to a server.
+    #[inline(never)]
     fn hash_key(&mut self, stream: &mut Stream) -> Option<u32> {
         let hash_type = self.runtime_config.proxy(stream.backend).hash_type;
         self.with_eval(stream, |eval, stream| {
@@ -130,6 +132,7 @@ impl<D: Driver> Cx<'_, D> {
     }
 
     /// The client's last server or a place in its queue, if the queue is not too long.
+    #[inline(never)]
     fn choose_last(&self, stream: &Stream, server: ServerId) -> Option<Choice> {
         let shared = &self.core.ambient.shared;
         if let Some(placement) = Placement::of(shared, server) {
@@ -142,6 +145,7 @@ impl<D: Driver> Cx<'_, D> {
         (is_worth_it && (most == 0 || waiting < most)).then_some(Choice::Full(Some(server)))
     }
 
+    #[inline(never)]
     fn enqueue(&mut self, stream: &mut Stream, server: Option<ServerId>) -> Step {
         let now = self.now();
         let shared = &self.core.ambient.shared;

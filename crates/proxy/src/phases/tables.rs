@@ -106,6 +106,7 @@ impl<D: Driver> Cx<'_, D> {
 
     /// `stick on|match|store-request`: binds the request to the remembered server unless it is
     /// bound already. Keys to store are kept until the server is known.
+    #[inline(never)]
     pub(super) fn stick_request(&mut self, stream: &mut Stream) {
         let rules = &self.runtime_config.proxy(stream.backend).stick_request;
         self.with_eval(stream, |eval, stream| {

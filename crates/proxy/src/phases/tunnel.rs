@@ -9,6 +9,7 @@ use crate::stream::{Inspection, Phase, Step, Stream, Tunnel};
 
 impl<D: Driver> Cx<'_, D> {
     /// Both sides are connected: forwards the bytes that wait.
+    #[inline(never)]
     pub(super) fn open_tunnel(&mut self, stream: &mut Stream) -> Step {
         let (Some(client), Some(server)) = (stream.client, stream.server.link()) else {
             return Step::Wait;
