@@ -337,6 +337,20 @@ def an_explanation(browser, demo):
     browser.see("is not an http or https URL", ".explain .fault")
 
 
+def a_reload(browser, demo):
+    open_fresh(browser, demo.url + "#/configuration")
+    browser.see("demo.cfg")
+    check("a reload needs a look at its effects", browser.run(
+        "return document.querySelectorAll('.reload button')[1].disabled"))
+    browser.click(".reload button.main")
+    browser.see("The effects of a reload:", "#reload-result")
+    browser.see("No differences.", "#reload-result pre")
+    browser.click(".reload button:not(.main)")
+    browser.see("The files are in use.", "#reload-result")
+    browser.see("is in use", "#reload-result pre")
+    browser.see("demo.cfg", ".title code")
+
+
 def the_keyboard_alone(browser, demo):
     browser.open(demo.url)
     browser.see("catalog")
@@ -492,6 +506,7 @@ TESTS = [
     traces_do_not_renew_while_paused_or_searched,
     a_dry_run,
     an_explanation,
+    a_reload,
     the_keyboard_alone,
     a_waterfall_by_keys,
     themes,

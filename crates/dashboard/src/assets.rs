@@ -42,6 +42,7 @@ pub const ASSETS: &[Asset] = assets! {
     "/servers.js" SCRIPT "servers.js",
     "/configuration.js" SCRIPT "configuration.js",
     "/explain.js" SCRIPT "explain.js",
+    "/reload.js" SCRIPT "reload.js",
     "/traces.js" SCRIPT "traces.js",
     "/trace.js" SCRIPT "trace.js",
     "/heat.js" SCRIPT "heat.js",

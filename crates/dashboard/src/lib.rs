@@ -1,8 +1,8 @@
 //! The dashboard: pages and a JSON API about the process that serves them (section `dashboard`).
 //!
 //! One control thread with its own runtime serves everything over HTTP/1.1. No worker ever waits
-//! for it. It reads the state that workers share, like `show stat`. It changes servers only through
-//! commands of the runtime interface.
+//! for it. It reads the state that workers share, like `show stat`. It changes servers and reloads
+//! only through commands of the runtime interface.
 //!
 //! | file | holds |
 //! |---|---|
@@ -12,7 +12,7 @@
 //! | `routes` | the table of addresses and their handlers |
 //! | `reply` | answers, and the header fields of all answers |
 //! | `assets` | the files of the pages, which are embedded in the program |
-//! | `now`, `traced`, `sampling`, `configuration`, `actions`, `explained` | one part of the API each |
+//! | `now`, `traced`, `sampling`, `configuration`, `actions`, `reload`, `explained` | one part of the API each |
 #![forbid(unsafe_code)]
 
 mod actions;
@@ -24,6 +24,7 @@ mod limits;
 mod now;
 mod percentile;
 mod query;
+mod reload;
 mod reply;
 mod routes;
 mod sampling;
@@ -39,6 +40,7 @@ use syntax::octets::Octets;
 pub use actions::{Action, Change};
 pub use configuration::{CurrentFiles, Files, Notice, Text};
 pub use explained::{Explain, Question};
+pub use reload::{Reload, Reloader};
 pub use sampling::{Refused, Sampling};
 pub use serve::Dashboard;
 
@@ -56,6 +58,8 @@ pub struct Setup {
     pub files: Arc<CurrentFiles>,
     /// Changes a server; None if the section does not permit it.
     pub change: Option<Box<Change>>,
+    /// Reloads in place; None if the section does not permit it.
+    pub reload: Option<Box<Reloader>>,
     /// Explains what the configuration does with a request.
     pub explain: Box<Explain>,
     /// The traces of the last minutes; None without an exporter `dashboard` of a collector.
@@ -77,7 +81,7 @@ pub enum Socket {
     Unix(OwnedFd),
 }
 
-/// Parses bytes as everything that a client may send: a query, a question, an action. For fuzzing.
+/// Parses bytes as everything that a client may send: a query, a question, an action, a reload. For fuzzing.
 #[doc(hidden)]
 pub fn read_anything(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
@@ -86,5 +90,6 @@ pub fn read_anything(bytes: &[u8]) {
         query::pairs(&text),
         explained::read(&text),
         actions::read(bytes),
+        reload::read(bytes),
     );
 }

@@ -15,6 +15,7 @@ use crate::configuration::{self, CurrentFiles};
 use crate::explained::{self, Explain};
 use crate::gate::{Gate, Refusal};
 use crate::limits::{BODY_BYTES_MAX, REFUSAL_PAUSE, REQUEST_TIME_MAX};
+use crate::reload::{self, Reloader};
 use crate::reply::{self, Reply};
 use crate::sampling::Sampling;
 use crate::{Setup, Socket, assets, now, traced};
@@ -26,6 +27,7 @@ pub struct Site {
     version: &'static str,
     files: Arc<CurrentFiles>,
     change: Option<Box<Change>>,
+    reload: Option<Box<Reloader>>,
     explain: Box<Explain>,
     traces: Option<Arc<traces::Store>>,
     sampling: Sampling,
@@ -58,6 +60,7 @@ const ROUTES: &[(&str, Answers)] = &[
     ("/api/dry-run", Answers::SlowPost(Site::dry_run)),
     ("/api/explain", Answers::Slow(Site::explain)),
     ("/api/actions", Answers::Post(Site::act)),
+    ("/api/reload", Answers::SlowPost(Site::reload)),
 ];
 
 impl Site {
@@ -69,6 +72,7 @@ impl Site {
             version: setup.version,
             files: setup.files,
             change: setup.change,
+            reload: setup.reload,
             explain: setup.explain,
             traces: setup.traces,
             sampling: setup.sampling,
@@ -200,8 +204,7 @@ impl Site {
 
     fn act(&self, body: &[u8]) -> Reply {
         let Some(change) = &self.change else {
-            let why = "actions need 'admin' in the section 'dashboard'";
-            return reply::error(StatusCode::FORBIDDEN, why);
+            return not_permitted();
         };
         let done = actions::read(body)
             .and_then(|asked| change(&asked.backend, &asked.server, &asked.action));
@@ -210,6 +213,27 @@ impl Site {
             Err(why) => reply::error(StatusCode::BAD_REQUEST, &why),
         }
     }
+
+    fn reload(&self, body: &[u8]) -> Reply {
+        let Some(reload) = &self.reload else {
+            return not_permitted();
+        };
+        let asked = match reload::read(body) {
+            Ok(asked) => asked,
+            Err(why) => return reply::error(StatusCode::BAD_REQUEST, &why),
+        };
+        // A refusal is an answer like another: it tells what to correct in the files.
+        let done = reload(asked);
+        let is_refused = done.is_err();
+        let text = reload::without_secrets(&done.unwrap_or_else(|why| why));
+        reply::json(&json!({ "refused": is_refused, "text": text }))
+    }
+}
+
+/// The section does not have `admin`.
+fn not_permitted() -> Reply {
+    let why = "actions need 'admin' in the section 'dashboard'";
+    reply::error(StatusCode::FORBIDDEN, why)
 }
 
 /// Runs slow work on a thread other than the control thread.

@@ -1,8 +1,9 @@
 // The page Configuration: the files of the running configuration, and the messages about them.
 
-import { get } from "./api.js";
-import { byId, make } from "./dom.js";
+import { get, setRights } from "./api.js";
+import { byId, make, text } from "./dom.js";
 import * as explain from "./explain.js";
+import * as reload from "./reload.js";
 
 const SECTIONS = /^(global|defaults|frontend|backend|listen|userlist|peers|mailers|resolvers|cache|ring|program|http-errors|log-forward|log-profile|crt-store|collector|dashboard|healthcheck|traces)\b/;
 
@@ -39,16 +40,33 @@ function show(name, line) {
   element.scrollIntoView({ block: "center" });
 }
 
+/** The part of the page about the files. */
+function content({ files, notices }) {
+  const elsewhere = notices.filter((notice) => !notice.line);
+  return [
+    elsewhere.length ? make("section", { class: "card pad" }, make("h2", {}, "Messages without a line"), make("ul", {}, elsewhere.map((notice) => make("li", {}, `${notice.severity}: ${notice.message}`)))) : "",
+    ...files.map((one, place) => file(one, place, notices))];
+}
+
+const summary = ({ files, notices }) =>
+  `${files.length === 1 ? "One file" : `${files.length} files`}. ${notices.length === 0 ? "No messages when they were read" : `Messages when they were read: ${notices.length}, each below its line`}. Passwords, keys and values with the name of a secret are hidden.`;
+
 /** Shows the page. */
 export async function open(main, _again, signal, { query }) {
-  const { files, notices } = await get("/api/config", {}, signal);
-  const elsewhere = notices.filter((notice) => !notice.line);
+  const read = () => get("/api/config", {}, signal);
+  // The page may be the first one, before the rights are known.
+  const [config, now] = await Promise.all([read(), get("/api/now", {}, signal)]);
+  setRights(now);
+  const about = make("span", { class: "soft" }, summary(config));
+  const files = make("div", {}, content(config));
+  const renew = async () => {
+    const renewed = await read();
+    text(about, summary(renewed));
+    files.replaceChildren(...content(renewed));
+  };
   main.append(
-    make("div", { class: "head" }, make("h1", {}, "Configuration"), make("span", { class: "soft" },
-      `${files.length === 1 ? "One file" : `${files.length} files`}. ${notices.length === 0 ? "No messages at the start" : `Messages at the start: ${notices.length}, each below its line`}. Passwords, keys and values with the name of a secret are hidden.`)),
-    elsewhere.length ? make("section", { class: "card pad" }, make("h2", {}, "Messages without a line"), make("ul", {}, elsewhere.map((notice) => make("li", {}, `${notice.severity}: ${notice.message}`)))) : "",
-    explain.form(show),
-    ...files.map((one, place) => file(one, place, notices)));
+    make("div", { class: "head" }, make("h1", {}, "Configuration"), about),
+    explain.form(show), reload.form(renew), files);
   // After the frame has moved the focus to the page.
   if (query.get("file")) setTimeout(() => show(query.get("file"), query.get("line")));
   return { close() {} };

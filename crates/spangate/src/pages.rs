@@ -3,22 +3,26 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::diagnostic::{Diagnostics, Severity};
 use config::model::{Bind, Config, DashboardSection};
 use config::reader::Input;
 use dashboard::{
-    Action, Change, CurrentFiles, Dashboard, Explain, Files, Notice, Question, Refused, Sampling,
-    Setup, Socket, Text,
+    Action, Change, CurrentFiles, Dashboard, Explain, Files, Notice, Question, Refused, Reload,
+    Reloader, Sampling, Setup, Socket, Text,
 };
 use net::listen::ListenOptions;
 use proxy::Current;
 
 use crate::cli::{self, CurrentSubjects, Subjects};
+use crate::process::{ReloadKind, Reloads};
 use crate::serve::shown;
 use crate::sockets::Sockets;
 use crate::{explain, notice, sys};
 
+/// How long a page waits for a reload: less than the dashboard has for a request.
+const RELOAD_TIME: Duration = Duration::from_secs(25);
 /// Most connections that wait to be accepted.
 const BACKLOG: i32 = 16;
 
@@ -148,6 +152,7 @@ impl Pages {
             version: env!("CARGO_PKG_VERSION"),
             files: Arc::clone(&files),
             change: section.admin.then(|| change(subjects)),
+            reload: section.admin.then(|| reloader(Arc::clone(&now.reloads))),
             seed: [sys::random_seed(), sys::random_seed()],
             memory_used_bytes: collector::run::process::memory::resident_bytes,
         };
@@ -175,6 +180,17 @@ fn change(subjects: &Arc<CurrentSubjects>) -> Box<Change> {
             Action::Health(false) => &["disable", "health", &name],
         };
         cli::carry_out(&subjects.get(), words)
+    })
+}
+
+/// Reloads in place, or shows the effects, as the command `reload` does.
+fn reloader(reloads: Arc<Reloads>) -> Box<Reloader> {
+    Box::new(move |asked| {
+        let kind = match asked {
+            Reload::Preview => ReloadKind::Check,
+            Reload::Apply => ReloadKind::Apply,
+        };
+        reloads.ask(kind, RELOAD_TIME)
     })
 }
 

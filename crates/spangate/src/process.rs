@@ -2,7 +2,7 @@
 
 mod reload;
 
-pub(crate) use reload::{FILES_TIME, Kind as ReloadKind, Reloads};
+pub(crate) use reload::{ANSWER_TIME, FILES_TIME, Kind as ReloadKind, Reloads};
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -20,7 +20,7 @@ const fn k(name: &'static str, parser: Parser, doc: &'static str) -> K {
 
 #[rustfmt::skip]
 const KEYWORDS: &[K] = &[
-    k("admin", admin, "Permits actions on servers: state, weight, health checks. Without it the dashboard only reads."),
+    k("admin", admin, "Permits actions on servers (state, weight, health checks) and reloads in place. Without it the dashboard only reads."),
     k("auth", auth, "`<user>:<password>`: asks for them (HTTP Basic authentication); several lines give several users.").secret(Secret::Account),
     k("bind", bind_line, "Address to listen on (default 127.0.0.1:8404); several lines give several addresses. Plain HTTP. Without `auth`, an address that others can reach is a warning."),
 ];

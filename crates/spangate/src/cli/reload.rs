@@ -2,7 +2,7 @@
 
 use super::Command;
 use super::command::{Asked, Level, Reply, command};
-use crate::process::ReloadKind;
+use crate::process::{ANSWER_TIME, ReloadKind};
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
@@ -15,7 +15,7 @@ fn reload(asked: &Asked<'_>) -> Reply {
         ["check"] => ReloadKind::Check,
         _ => return Reply::Refused("'reload' takes no argument or 'check'.\n".to_owned()),
     };
-    match asked.subjects.reloads.ask(kind) {
+    match asked.subjects.reloads.ask(kind, ANSWER_TIME) {
         Ok(text) => Reply::Said(text),
         Err(text) => Reply::Refused(text),
     }

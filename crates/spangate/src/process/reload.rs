@@ -33,7 +33,7 @@ use crate::sys;
 /// The severity of a message about a reload that is refused.
 const SEVERITY_WARNING: u8 = 4;
 /// How long a command waits for its reload.
-const ANSWER_TIME: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER_TIME: Duration = Duration::from_secs(60);
 /// In which time the master reads and sends the files.
 pub(crate) const FILES_TIME: Duration = Duration::from_secs(50);
 
@@ -69,13 +69,14 @@ pub(crate) enum Kind {
 }
 
 impl Reloads {
-    /// Asks the main loop for a reload and waits until it is done.
+    /// Asks the main loop for a reload and waits until it is done, this long at most. A reload that
+    /// has not begun by then does not begin.
     ///
     /// # Errors
     /// Why nothing has changed.
-    pub fn ask(&self, kind: Kind) -> Done {
+    pub fn ask(&self, kind: Kind, patience: Duration) -> Done {
         let (sender, done): (_, Receiver<Done>) = channel();
-        let time_ns = u64::try_from(ANSWER_TIME.as_nanos()).unwrap_or(u64::MAX);
+        let time_ns = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
         let request = Request {
             kind,
             done: sender,
@@ -83,7 +84,7 @@ impl Reloads {
         };
         lock(&self.asked).push_back(request);
         sys::signal_self(SIGNAL_ENDED);
-        let done = done.recv_timeout(ANSWER_TIME);
+        let done = done.recv_timeout(patience);
         done.unwrap_or_else(|_| Err("The process does not answer.\n".to_owned()))
     }
 

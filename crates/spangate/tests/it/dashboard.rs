@@ -263,6 +263,70 @@ fn what_a_client_sends_is_bounded() {
 }
 
 #[test]
+fn a_reload_shows_its_effects_before_it_is_carried_out() {
+    let origin = Origin::start(|_| ok(""));
+    let (front, board) = (listener(), listener());
+    let backend = |server: &str| format!("{FRONT}backend be\n    server {server} {}\n", origin.at);
+    for admin in ["    admin\n", ""] {
+        let folder = Folder::new();
+        let first = format!("{DEFAULTS}dashboard\n    bind \"fd@${{BOARD}}\"\n{admin}");
+        let file = folder.write("proxies.cfg", &backend("s1"));
+        let listeners = [("FE", &front), ("BOARD", &board)];
+        let proxy = Proxy::start_with(folder, &first, &listeners, &["-f", &file]);
+        let all = now(&board);
+        let token = all["token"].as_str().expect("a token").to_owned();
+        let server = || now(&board)["backends"][0]["servers"][0]["name"].clone();
+        let host = address(&board);
+        let post = |body: &str| {
+            let head = format!(
+                "POST /api/reload HTTP/1.1\r\norigin: http://{host}\r\nx-spangate-token: {token}"
+            );
+            asked(&board, &head, body)
+        };
+        let reload = |apply: bool| {
+            let answer = json(&post(&format!("{{\"apply\":{apply}}}")));
+            let text = answer["text"].as_str().expect("a text").to_owned();
+            (answer["refused"] == true, text)
+        };
+        if admin.is_empty() {
+            assert_eq!(post("{\"apply\":false}").status, 403);
+            proxy.stop();
+            continue;
+        }
+        let without_token = "POST /api/reload HTTP/1.1";
+        let answer = asked(&board, without_token, "{\"apply\":true}");
+        assert_eq!(answer.status, 403);
+        assert_eq!(post("{}").status, 400);
+
+        std::fs::write(&file, backend("s2")).expect("a file");
+        let (is_refused, text) = reload(false);
+        assert!(!is_refused && text.contains("+ server s2"), "{text}");
+        assert_eq!(server(), "s1");
+        let (is_refused, text) = reload(true);
+        assert!(!is_refused && text.contains("+ server s2"), "{text}");
+        assert_eq!(server(), "s2");
+        let config = asked(&board, "GET /api/config HTTP/1.1", "").text();
+        assert!(config.contains("server s2"), "{config}");
+
+        let bad = format!("{}userlist u\n user ann passwrd hunter2\n", backend("s3"));
+        std::fs::write(&file, bad).expect("a file");
+        for apply in [false, true] {
+            let (is_refused, text) = reload(apply);
+            assert!(
+                is_refused && text.contains("Nothing has changed."),
+                "{text}"
+            );
+            assert!(
+                text.contains("passwrd") && !text.contains("hunter2"),
+                "{text}"
+            );
+        }
+        assert_eq!(server(), "s2");
+        proxy.stop();
+    }
+}
+
+#[test]
 fn a_port_in_use_is_told_with_its_line() {
     let folder = Folder::new();
     let taken = listener();
