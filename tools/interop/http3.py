@@ -5,28 +5,16 @@ stop during a download.
 """
 
 import asyncio
-import http.server
 import os
 import random
 import signal
 import socket
-import socketserver
-import ssl
-import subprocess
 import sys
-import tempfile
-import threading
-import time
 
-from aioquic.asyncio.client import connect
-from aioquic.asyncio.protocol import QuicConnectionProtocol
-from aioquic.h3.connection import H3Connection
-from aioquic.h3.events import DataReceived, HeadersReceived
-from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.events import StreamReset
+from h3_client import BIG, DEADLINE, SLOW_PARTS, certificate, client, free_port, origin, running
 
-DEADLINE = 60
-BIG = bytes(range(256)) * 12_000
+# Shorter than the time after which a connection without packets ends.
+DEADLINE_OF_IDLE = 15
 
 CONFIG = """
 global
@@ -48,91 +36,6 @@ frontend web
 backend origin
  server s 127.0.0.1:{origin}
 """
-
-
-class Origin(http.server.BaseHTTPRequestHandler):
-    """Answers with what was uploaded, or with BIG."""
-
-    protocol_version = "HTTP/1.1"
-
-    def body(self):
-        if "transfer-encoding" not in self.headers:
-            return self.rfile.read(int(self.headers.get("content-length") or 0))
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
-
-    def answer(self):
-        body = self.body()
-        content = BIG if self.path == "/big" else body or self.path.encode()
-        self.send_response(200)
-        self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
-
-    do_GET = do_POST = answer
-
-    def log_message(self, *_):
-        pass
-
-
-class OriginServer(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    daemon_threads = True
-    request_queue_size = 100
-
-    def handle_error(self, *_):
-        """Connections of requests that were given up end in the middle."""
-
-
-class Client(QuicConnectionProtocol):
-    def __init__(self, *args, **kwargs):
-        super().__init__(*args, **kwargs)
-        self.http = H3Connection(self._quic)
-        self.waiting = {}
-
-    def quic_event_received(self, event):
-        if isinstance(event, StreamReset) and event.stream_id in self.waiting:
-            self.waiting[event.stream_id]["done"].set_exception(ConnectionResetError(event.error_code))
-        for got in self.http.handle_event(event):
-            answer = self.waiting.get(getattr(got, "stream_id", None))
-            if answer is None:
-                continue
-            if isinstance(got, HeadersReceived):
-                answer["fields"] += got.headers
-            if isinstance(got, DataReceived):
-                answer["body"] += got.data
-            if got.stream_ended and not answer["done"].done():
-                answer["done"].set_result(answer)
-
-    def begin(self, path, body=None, method=None, fields=()):
-        stream = self._quic.get_next_available_stream_id()
-        done = asyncio.get_running_loop().create_future()
-        # A test that gives up does not look at its end.
-        done.add_done_callback(lambda ended: ended.exception())
-        self.waiting[stream] = {"fields": [], "body": b"", "done": done}
-        method = method or ("GET" if body is None else "POST")
-        head = [(":method", method), (":scheme", "https"), (":authority", "localhost"), (":path", path), *fields]
-        head = [(name.encode(), value.encode()) for name, value in head]
-        self.http.send_headers(stream, head, end_stream=body is None)
-        if body is not None:
-            self.http.send_data(stream, body, end_stream=True)
-        self.transmit()
-        return stream, done
-
-    async def ask(self, *args, **kwargs):
-        _, done = self.begin(*args, **kwargs)
-        answer = await asyncio.wait_for(done, DEADLINE)
-        return dict(answer["fields"])[b":status"], answer["body"]
-
-
-def client(port):
-    configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE, server_name="localhost"
-    )
-    return connect("127.0.0.1", port, configuration=configuration, create_protocol=Client)
 
 
 async def requests(port):
@@ -171,6 +74,33 @@ async def clients_that_give_up(port):
         assert (await one.ask("/"))[0] == b"200"
 
 
+async def heads_before_their_table(port):
+    """A request comes before the insertions into the table that its head refers to, with all of its body."""
+    async with client(port) as one:
+        await one.ask("/")
+        encoder, kept = one.http._local_encoder_stream_id, []
+        send = one._quic.send_stream_data
+        one._quic.send_stream_data = lambda stream, data, end_stream=False: (
+            kept.append(data) if stream == encoder else send(stream, data, end_stream)
+        )
+        for number in range(5):
+            field = [("x-field", f"value {number}"), ("x-more", "a" * 50)]
+            upload = os.urandom(1_000)
+            stream, done = one.begin("/up", body=upload, method="POST", fields=field, ends=False)
+            await asyncio.sleep(0.05)
+            one.http.send_data(stream, upload, end_stream=False)
+            one.transmit()
+            # The end comes alone, and nothing comes behind it.
+            await asyncio.sleep(0.05)
+            assert kept and not done.done()
+            insertions, kept[:] = b"".join(kept), []
+            send(encoder, insertions)
+            one.http.send_data(stream, b"", end_stream=True)
+            one.transmit()
+            answer = await asyncio.wait_for(done, DEADLINE)
+            assert answer["body"] == 2 * upload
+
+
 def garbage(port):
     """Packets that are none, from a socket that reads no answers."""
     rng = random.Random(1)
@@ -184,53 +114,33 @@ def garbage(port):
 
 
 async def soft_stop(port, program):
+    """A download lasts longer than anything that has a limit; the idle client is told."""
     async with client(port) as idle, client(port) as busy:
         await idle.ask("/")
-        _, done = busy.begin("/big")
+        _, done = busy.begin("/slow")
         while not busy.waiting[0]["body"]:
             await asyncio.sleep(0.001)
         program.send_signal(signal.SIGUSR1)
+        await asyncio.wait_for(idle.is_over, DEADLINE_OF_IDLE)
         answer = await asyncio.wait_for(done, DEADLINE)
-        assert answer["body"] == BIG
-
-
-def free_port():
-    with socket.socket() as tcp:
-        tcp.bind(("127.0.0.1", 0))
-        return tcp.getsockname()[1]
+        assert len(answer["body"]) == 4 * SLOW_PARTS, answer
 
 
 def main():
-    origin = OriginServer(("127.0.0.1", 0), Origin)
-    threading.Thread(target=origin.serve_forever, daemon=True).start()
     port = free_port()
-    with tempfile.TemporaryDirectory() as folder:
-        crt, config = f"{folder}/crt", f"{folder}/cfg"
-        subprocess.run(
-            ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-            + ["-addext", "subjectAltName=DNS:localhost", "-keyout", f"{crt}.key", "-out", crt],
-            check=True,
-            stderr=subprocess.DEVNULL,
-        )
+    with certificate() as crt:
+        config = f"{crt}.cfg"
         with open(config, "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(port=port, crt=crt, origin=origin.server_address[1]))
-        program = subprocess.Popen([sys.argv[1], "-db", "-f", config], stderr=subprocess.DEVNULL)
-        try:
-            end = time.monotonic() + DEADLINE
-            while time.monotonic() < end:
-                with socket.socket() as tcp:
-                    if tcp.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.05)
+            file.write(CONFIG.format(port=port, crt=crt, origin=origin()))
+        with running([sys.argv[1], "-db", "-f", config], port) as program:
             asyncio.run(requests(port))
             asyncio.run(many_clients(port))
             asyncio.run(clients_that_give_up(port))
+            asyncio.run(heads_before_their_table(port))
             garbage(port)
             asyncio.run(requests(port))
             asyncio.run(soft_stop(port, program))
             assert program.wait(DEADLINE) == 0
-        finally:
-            program.kill()
     print("interop: HTTP/3 with aioquic: requests, uploads, downloads, resets and a soft stop: ok")
 
 

@@ -382,15 +382,13 @@ impl<D: Driver> Turn<'_, D> {
                 break;
             };
             records.clear();
-            let has_more = quic.receive(RECORDS_BYTES_MAX, &mut records);
+            quic.receive(RECORDS_BYTES_MAX, &mut records);
             if records.is_empty() {
                 break;
             }
             read += records.len();
+            // The codec may give some of them back, which it can use now.
             self.receive_plain(conn, &records);
-            if !has_more {
-                break;
-            }
             if read >= RECORDS_BYTES_MAX {
                 self.later(conn);
                 break;

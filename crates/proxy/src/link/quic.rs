@@ -73,7 +73,10 @@ impl Quic {
                 Kind::Consumed => connection.consumed(stream, record.number()),
                 Kind::Priority => connection.prioritize(stream, record.priority()),
                 Kind::Echo => self.echoes.extend_from_slice(&records[..bytes]),
-                Kind::Close => self.close = Some((record.number(), record.reason().to_vec())),
+                Kind::Close => {
+                    self.close
+                        .get_or_insert_with(|| (record.number(), record.reason().to_vec()));
+                }
                 // These go the other way.
                 Kind::Stopped | Kind::Written | Kind::Streams => {}
             }
@@ -81,17 +84,13 @@ impl Quic {
         }
     }
 
-    /// Appends the records of what came, until there are `most` bytes of them. Whether there may be
-    /// more.
-    pub fn receive(&mut self, most: usize, records: &mut Vec<u8>) -> bool {
+    /// Appends the records of what came, until there are `most` bytes of them. What was given back
+    /// comes behind all that has come meanwhile.
+    pub fn receive(&mut self, most: usize, records: &mut Vec<u8>) {
         while records.len() < most {
             let Some(received) = self.connection.receive() else {
-                // What was given back comes behind what came meanwhile, which it may wait for. It
-                // waits for nothing else.
-                if !records.is_empty() {
-                    records.append(&mut self.echoes);
-                }
-                return false;
+                records.append(&mut self.echoes);
+                return;
             };
             match received {
                 Received::Data {
@@ -107,7 +106,6 @@ impl Quic {
                 }
             }
         }
-        true
     }
 
     /// Closes the connection if that was asked for.
@@ -124,9 +122,10 @@ impl Quic {
         }
     }
 
-    /// The connection is closed with the next datagrams.
+    /// The connection is closed with the next datagrams, unless that was asked for already: the
+    /// first reason counts.
     pub fn end(&mut self) {
-        self.close = Some((NO_ERROR, Vec::new()));
+        self.close.get_or_insert((NO_ERROR, Vec::new()));
     }
 }
 
