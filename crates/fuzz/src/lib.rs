@@ -31,6 +31,7 @@ mod pattern;
 mod peers;
 mod propagation;
 mod proxy;
+mod relay;
 mod resolvers;
 mod sniff;
 mod store;
@@ -69,6 +70,7 @@ pub use otel_yml::otel_yml;
 pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
+pub use relay::relayed;
 pub use sniff::first_bytes;
 pub use tls::{client_hello, crt_list, encrypted_key, ocsp_response, tls_lists};
 pub use translate::{jaeger_proto, jaeger_thrift, otlp_json, zipkin_json, zipkin_proto};
@@ -101,6 +103,7 @@ macro_rules! for_each_target {
             log_format FORMAT_WORDS,
             normalize_uri URI_WORDS,
             proxy_protocol PROXY_WORDS,
+            relayed RELAY_WORDS,
             first_bytes FIRST_WORDS,
             config_text CONFIG_WORDS,
             config_diff DIFF_WORDS,
@@ -163,6 +166,11 @@ for_each_target!(table);
 #[rustfmt::skip]
 const CRT_LIST_WORDS: &[&[u8]] = &[
     b"a.pem", b" ", b"\t", b"\n", b"\r\n", b"#", b"[", b"]", b"[alpn h2]", b"[ocsp-update on key k.pem]", b"ssl-min-ver TLSv1.2", b"*.example.com", b"!a.example.com", b"*", b"!*", b"!", b"\0", b"\xff",
+];
+
+#[rustfmt::skip]
+const RELAY_WORDS: &[&[u8]] = &[
+    b"\x00", b"\x01", b"\x02", b"\x04", b"\x06", b"\x00\x00\xff\xff", b"\x01\xbb", b"\xff",
 ];
 
 #[rustfmt::skip]

@@ -247,6 +247,9 @@ pub trait Driver: Sockets {
     fn abandon(&mut self, listener: ListenerId) {
         self.unlisten(listener);
     }
+    /// Another process reads the datagram sockets of a listener from now on. This one goes on to
+    /// send from them. A driver without datagram sockets has nothing to do.
+    fn stop_receiving(&mut self, _listener: ListenerId) {}
     /// Sends datagrams from the socket of a listener: they leave at the end of the round, in order.
     /// Datagrams for which there is no room ([`Driver::datagram_room`]) and those that the network
     /// refuses are lost. A driver without datagram sockets loses all.

@@ -15,6 +15,7 @@ mod log_stream;
 pub mod logs;
 pub mod proxy_protocol;
 mod reach;
+pub mod relay;
 pub mod ring;
 pub mod ring_file;
 pub mod slots;

@@ -8,7 +8,7 @@ use bytes::BytesMut;
 use quinn_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig, Transmit};
 
 use crate::ids::Ids;
-use crate::{Clock, Connection, Keys, Server};
+use crate::{Clock, Connection, Keys, Owner, Server};
 
 /// The name of a connection at its endpoint.
 pub type Handle = ConnectionHandle;
@@ -18,8 +18,8 @@ pub type Handle = ConnectionHandle;
 pub struct Setup<'a> {
     /// See [`Keys`].
     pub keys: &'a Keys,
-    /// The first byte of its connection ids.
-    pub worker: u8,
+    /// Who has its connections.
+    pub owner: Owner,
     /// Random bytes, for ids and for what the library draws.
     pub seed: [u8; 32],
 }
@@ -146,8 +146,8 @@ impl Endpoint {
     #[must_use]
     pub fn new(setup: &Setup<'_>, server: Server) -> Endpoint {
         let mut config = EndpointConfig::new(Arc::new(setup.keys.reset.clone()));
-        let (worker, seed) = (setup.worker, setup.seed);
-        config.cid_generator(move || Box::new(Ids::new(worker, &seed)));
+        let (owner, seed) = (setup.owner, setup.seed);
+        config.cid_generator(move || Box::new(Ids::new(owner, &seed)));
         // Only version 1 (RFC 9000); drafts are not spoken any more.
         config.supported_versions(vec![1]);
         let inner =

@@ -6,9 +6,20 @@ use std::time::Duration;
 use aws_lc_rs::{hkdf, hmac};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator};
 
-/// The length of our connection ids, bytes: the number of the worker, and what nobody can guess or
-/// connect with another id of the same connection (RFC 9000 §9.5).
+/// The length of our connection ids, bytes: the numbers of the worker and of the process, and what
+/// nobody can guess or connect with another id of the same connection (RFC 9000 §9.5).
 pub const ID_BYTES: usize = 10;
+/// How many of them are numbers.
+const OWNER_BYTES: usize = 2;
+
+/// Who has a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The number of the worker in its process.
+    pub worker: u8,
+    /// The number of the process among those that have followed each other.
+    pub process: u8,
+}
 
 /// The secrets that outlive a process: the next one understands tokens of the previous one, and
 /// resets its connections.
@@ -57,35 +68,36 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// The worker that the connection id of a packet names, if it is one of ours. Initial and 0-RTT
-/// packets name none: their ids may be a client's choice.
+/// Who has the connection that a packet's connection id names, if it is one of ours. Initial and
+/// 0-RTT packets name nobody: their ids may be a client's choice.
 #[must_use]
-pub fn worker_of(packet: &[u8]) -> Option<u8> {
+pub fn owner_of(packet: &[u8]) -> Option<Owner> {
     /// RFC 9000 §17.2.
     const LONG: u8 = 0x80;
     const HANDSHAKE: u8 = 2;
-    match packet {
-        [first, worker, ..] if first & LONG == 0 => Some(*worker),
-        [first, 0, 0, 0, 1, len, worker, ..]
+    let (worker, process) = match packet {
+        [first, worker, process, ..] if first & LONG == 0 => (*worker, *process),
+        [first, 0, 0, 0, 1, len, worker, process, ..]
             if first >> 4 & 3 == HANDSHAKE && usize::from(*len) == ID_BYTES =>
         {
-            Some(*worker)
+            (*worker, *process)
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(Owner { worker, process })
 }
 
 /// Makes the ids of a worker: a keyed hash of a counter.
 pub(crate) struct Ids {
-    worker: u8,
+    owner: Owner,
     key: hmac::Key,
     count: u64,
 }
 
 impl Ids {
-    pub fn new(worker: u8, seed: &[u8]) -> Ids {
+    pub fn new(owner: Owner, seed: &[u8]) -> Ids {
         Ids {
-            worker,
+            owner,
             key: hmac::Key::new(hmac::HMAC_SHA256, seed),
             count: 0,
         }
@@ -97,8 +109,8 @@ impl ConnectionIdGenerator for Ids {
         self.count += 1;
         let hash = hmac::sign(&self.key, &self.count.to_le_bytes());
         let mut id = [0; ID_BYTES];
-        id[0] = self.worker;
-        id[1..].copy_from_slice(&hash.as_ref()[..ID_BYTES - 1]);
+        id[..OWNER_BYTES].copy_from_slice(&[self.owner.worker, self.owner.process]);
+        id[OWNER_BYTES..].copy_from_slice(&hash.as_ref()[..ID_BYTES - OWNER_BYTES]);
         ConnectionId::new(&id)
     }
 
@@ -116,26 +128,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_name_their_worker() {
-        let mut ids = Ids::new(7, b"seed");
+    fn packets_name_their_owner() {
+        let owner = Owner {
+            worker: 7,
+            process: 200,
+        };
+        let mut ids = Ids::new(owner, b"seed");
         let id = ids.generate_cid();
         let short = [&[0x40][..], &id].concat();
-        assert_eq!(worker_of(&short), Some(7));
+        assert_eq!(owner_of(&short), Some(owner));
         let long = |first: u8, id: &[u8]| {
             [&[first, 0, 0, 0, 1, id.len() as u8][..], id, &[0; 20]].concat()
         };
-        assert_eq!(worker_of(&long(0xe0, &id)), Some(7));
+        assert_eq!(owner_of(&long(0xe0, &id)), Some(owner));
         // Initial, 0-RTT and Retry; an id of another length; cut packets.
         for packet in [
             long(0xc0, &id),
             long(0xd0, &id),
             long(0xf0, &id),
             long(0xe0, &id[1..]),
-            long(0xe0, &id)[..6].to_vec(),
-            vec![0x40],
+            long(0xe0, &id)[..7].to_vec(),
+            vec![0x40, 1],
             Vec::new(),
         ] {
-            assert_eq!(worker_of(&packet), None, "{packet:?}");
+            assert_eq!(owner_of(&packet), None, "{packet:?}");
         }
     }
 }

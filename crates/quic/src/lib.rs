@@ -24,7 +24,7 @@ pub use connection::{Connection, Lost, News};
 pub use endpoint::{
     Accepted, Arrival, Datagram, Endpoint, Handle, Incoming, Packet, Reply, Run, Setup,
 };
-pub use ids::{ID_BYTES, Keys, worker_of};
+pub use ids::{ID_BYTES, Keys, Owner, owner_of};
 pub use limits::{Congestion, Limits, Server};
 pub use streams::{Received, StreamId};
 

@@ -7,6 +7,10 @@
 //! of the machine, then messages of at most [`FDS_A_MESSAGE`] descriptors, each acknowledged with
 //! another `int`. For each descriptor, a message holds a network namespace and an interface, each
 //! as a length byte and a text, and four zero bytes.
+//!
+//! Some descriptors are no listeners: where the next process sends datagrams of connections that this
+//! one and earlier ones have ([`net::relay`]). Their interface is [`RELAY`] and the number of the
+//! process; that of this one comes first. Another program closes them unused.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -17,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use net::Addr;
+use net::relay::Sender;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
@@ -27,6 +32,9 @@ const ASKS_FOR_SOCKETS: &[u8] = b"+";
 const BRINGS_COMMANDS: &[u8] = b"c";
 /// From a worker to its master.
 const ASKS_FOR_FILES: &[u8] = b"f";
+
+/// See the module.
+const RELAY: &str = "spangate-relay:";
 
 /// The command that requests the sockets.
 pub(crate) const COMMAND: &str = "_getsocks";
@@ -67,6 +75,23 @@ impl Exposed {
 
     fn sockets(&self) -> MutexGuard<'_, Vec<ExposedSocket>> {
         self.sockets.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the socket for the datagrams of connections that a process has; that of this process
+    /// last. `number`: that of the process.
+    pub fn add_relay(&self, sender: OwnedFd, number: u8) {
+        let socket = ExposedSocket {
+            fd: Arc::new(sender),
+            interface: Some(format!("{RELAY}{number}")),
+        };
+        self.sockets().insert(0, socket);
+    }
+
+    /// Whether a socket is one of datagrams.
+    pub fn has_datagrams(&self) -> bool {
+        let is_datagram =
+            |fd: &OwnedFd| net::sys::socket_type(fd.as_raw_fd()).is_ok_and(is_of_datagrams);
+        self.sockets().iter().any(|socket| is_datagram(&socket.fd))
     }
 
     /// Adds further sockets.
@@ -178,12 +203,27 @@ fn receive_flagged(
 
 /// The sockets of the previous process that are not in use yet. The unused ones close on drop.
 #[derive(Debug, Default)]
-pub(crate) struct Taken(Vec<TakenSocket>);
+pub(crate) struct Taken {
+    sockets: Vec<TakenSocket>,
+    relays: Vec<Sender>,
+}
+
+/// What a socket delivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Connections,
+    Datagrams,
+}
+
+fn is_of_datagrams(kind: i32) -> bool {
+    kind == libc::SOCK_DGRAM
+}
 
 #[derive(Debug)]
 struct TakenSocket {
     fd: OwnedFd,
     addr: Addr,
+    kind: Kind,
     v6only: bool,
     interface: Option<String>,
 }
@@ -239,9 +279,46 @@ impl Taken {
             }
         }
         let mut records = Records(&records);
-        let sockets = fds.into_iter().map(|fd| taken(fd, &mut records));
-        let sockets: Vec<Option<TakenSocket>> = sockets.collect::<io::Result<_>>()?;
-        Ok(Taken(sockets.into_iter().flatten().collect()))
+        let mut all = Taken::default();
+        for fd in fds {
+            all.add(fd, &mut records)?;
+        }
+        Ok(all)
+    }
+
+    /// Adds a descriptor of another process; one that is nothing that Spangate has is closed.
+    fn add(&mut self, fd: OwnedFd, records: &mut Records<'_>) -> io::Result<()> {
+        let (namespace, interface) = records.next().ok_or(ErrorKind::UnexpectedEof)?;
+        let interface = (!interface.is_empty()).then(|| String::from_utf8_lossy(interface));
+        if let Some(number) = interface.as_ref().and_then(|text| text.strip_prefix(RELAY)) {
+            if let Ok(number) = number.parse() {
+                self.relays.push(Sender::new(fd, number)?);
+            }
+            return Ok(());
+        }
+        let raw = fd.as_raw_fd();
+        let kind = match net::sys::socket_type(raw)? {
+            libc::SOCK_STREAM => Kind::Connections,
+            kind if is_of_datagrams(kind) => Kind::Datagrams,
+            _ => return Ok(()),
+        };
+        if !namespace.is_empty() {
+            return Ok(());
+        }
+        let addr = net::sys::local_addr(raw)?;
+        self.sockets.push(TakenSocket {
+            v6only: is_ipv6(&addr) && net::sys::is_v6only(raw)?,
+            addr,
+            kind,
+            fd,
+            interface: interface.map(|text| text.into_owned()),
+        });
+        Ok(())
+    }
+
+    /// Where datagrams of connections of earlier processes go, the last one first.
+    pub fn take_relays(&mut self) -> Vec<Sender> {
+        std::mem::take(&mut self.relays)
     }
 
     /// The sockets of lines of this process that close.
@@ -250,49 +327,41 @@ impl Taken {
             let addr = net::sys::local_addr(fd.as_raw_fd()).ok()?;
             let v6only = is_ipv6(&addr) && net::sys::is_v6only(fd.as_raw_fd()).ok()?;
             Some(TakenSocket {
+                kind: match net::sys::socket_type(fd.as_raw_fd()).ok()? {
+                    kind if is_of_datagrams(kind) => Kind::Datagrams,
+                    _ => Kind::Connections,
+                },
                 fd: fd.try_clone().ok()?,
                 addr,
                 v6only,
                 interface: None,
             })
         };
-        Taken(sockets.iter().filter_map(own).collect())
+        Taken {
+            sockets: sockets.iter().filter_map(own).collect(),
+            relays: Vec::new(),
+        }
     }
 
     /// Takes all sockets with an address. `v6only`: whether an IPv6 socket refuses IPv4.
     pub fn take(
         &mut self,
+        kind: Kind,
         addr: &Addr,
         v6only: impl Fn() -> bool,
         interface: Option<&str>,
     ) -> Vec<OwnedFd> {
         let suits = |socket: &mut TakenSocket| {
-            is_same(&socket.addr, addr)
+            socket.kind == kind
+                && is_same(&socket.addr, addr)
                 && socket.interface.as_deref() == interface
                 && (!is_ipv6(addr) || socket.v6only == v6only())
         };
-        self.0
+        self.sockets
             .extract_if(.., suits)
             .map(|socket| socket.fd)
             .collect()
     }
-}
-
-/// Reads the properties of a socket; None if it is not a listener of Spangate.
-fn taken(fd: OwnedFd, records: &mut Records<'_>) -> io::Result<Option<TakenSocket>> {
-    let (namespace, interface) = records.next().ok_or(ErrorKind::UnexpectedEof)?;
-    let raw = fd.as_raw_fd();
-    let is_stream = net::sys::socket_type(raw)? == libc::SOCK_STREAM;
-    if !is_stream || !namespace.is_empty() {
-        return Ok(None);
-    }
-    let addr = net::sys::local_addr(raw)?;
-    Ok(Some(TakenSocket {
-        v6only: is_ipv6(&addr) && net::sys::is_v6only(raw)?,
-        addr,
-        fd,
-        interface: (!interface.is_empty()).then(|| String::from_utf8_lossy(interface).into_owned()),
-    }))
 }
 
 fn is_ipv6(addr: &Addr) -> bool {
@@ -484,10 +553,18 @@ mod tests {
         let (exposed, addrs) = exposed(FDS_A_MESSAGE + 5);
         let mut taken = handed_over(exposed).expect("sockets");
         for addr in addrs {
-            assert_eq!(taken.take(&addr, || false, None).len(), 1, "{addr}");
-            assert_eq!(taken.take(&addr, || false, None).len(), 0, "{addr}");
+            assert_eq!(
+                taken.take(Kind::Connections, &addr, || false, None).len(),
+                1,
+                "{addr}"
+            );
+            assert_eq!(
+                taken.take(Kind::Connections, &addr, || false, None).len(),
+                0,
+                "{addr}"
+            );
         }
-        assert!(taken.0.is_empty());
+        assert!(taken.sockets.is_empty());
     }
 
     #[test]
@@ -506,9 +583,22 @@ mod tests {
         };
         let ((one, addr), (other, _)) = (socket(Some("lo")), socket(None));
         let mut taken = handed_over(Exposed::new(vec![one, other])).expect("sockets");
-        assert_eq!(taken.take(&addr, || false, None).len(), 0);
-        assert_eq!(taken.take(&addr, || false, Some("eth0")).len(), 0);
-        assert_eq!(taken.take(&addr, || false, Some("lo")).len(), 1);
+        assert_eq!(
+            taken.take(Kind::Connections, &addr, || false, None).len(),
+            0
+        );
+        assert_eq!(
+            taken
+                .take(Kind::Connections, &addr, || false, Some("eth0"))
+                .len(),
+            0
+        );
+        assert_eq!(
+            taken
+                .take(Kind::Connections, &addr, || false, Some("lo"))
+                .len(),
+            1
+        );
         let mut records = Records(b"\x02ns\x00\0\0\0\0\x00\x02lo\0\0\0\0\x05lo");
         assert_eq!(records.next(), Some((&b"ns"[..], &b""[..])));
         assert_eq!(records.next(), Some((&b""[..], &b"lo"[..])));

@@ -32,6 +32,7 @@ mod passphrases;
 mod peers;
 mod process;
 mod proxy_command;
+mod quic_relay;
 mod rings;
 mod serve;
 mod server_state;

@@ -32,7 +32,7 @@ use crate::server_state::States;
 use crate::share::{self, Shares};
 use crate::sockets::Sockets;
 use crate::sys::{self, Background, Signals};
-use crate::{alert, cli, confine, limits, stats_file, warning};
+use crate::{alert, cli, confine, limits, quic_relay, stats_file, warning};
 
 /// The process sends this signal to itself when a worker or a collector has ended.
 const SIGNAL_ENDED: libc::c_int = libc::SIGCHLD;
@@ -120,6 +120,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let server_conns_max = limits::set_maxconn(config, &mut descriptors, reserved)?;
     let control = cli::Control::open(&config.global.stats_sockets, &mut sockets)?;
     let pages = Pages::open(config, &mut sockets)?;
+    let earlier = sockets.earlier();
     let exposed = Arc::new(Exposed::new(sockets.into_exposed()));
 
     let has_master = master.is_some();
@@ -174,7 +175,10 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         started: now,
         trace_seed: [sys::random_seed(), sys::random_seed()],
         secret: sys::secret(),
+        number: earlier.next_number(),
+        earlier: earlier.relays(),
     };
+    let number = process.number;
     listening.tell();
     let mut runtime_config = proxy::prepare(std::mem::take(config), std::mem::take(tls), process);
     if let Some(exports) = &mut exports {
@@ -249,6 +253,15 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let doors = control
         .start(Arc::clone(&subjects))
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
+    let mut relays = false;
+    if exposed.has_datagrams() {
+        earlier.expose(&exposed);
+        quic_relay::start(&exposed, number, &current, workers.inboxes())
+            .map_err(|error| format!("Cannot start the relay of QUIC : {error}."))?;
+        relays = true;
+    }
+    // From here on, this process serves.
+    earlier.tell_reads();
     if let Some(old) = &args.old {
         let signal = if old.gracefully {
             libc::SIGUSR1
@@ -303,6 +316,7 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         inputs,
         names,
         exposed,
+        relays,
         frontends,
         reporter,
         doors: Some(doors),
@@ -443,6 +457,8 @@ struct Serving {
     /// The threads that resolve names, where there are some.
     names: Option<Names>,
     exposed: Arc<Exposed>,
+    /// The next process can send datagrams of QUIC.
+    relays: bool,
     frontends: Arc<Frontends>,
     reporter: Arc<EventReporter>,
     /// The running runtime interface.

@@ -165,7 +165,8 @@ impl Listening {
                     local: opened.local.clone(),
                     shared,
                 };
-                listeners.extend(opened.own.get(worker).map(|fd| of(fd, false)));
+                let own = opened.own.iter().skip(worker).step_by(workers);
+                listeners.extend(own.map(|fd| of(fd, false)));
                 let shared = opened.shared.iter();
                 listeners.extend(shared.map(|fd| of(fd, workers > 1)));
             }
@@ -393,6 +394,7 @@ impl Workers {
                     crate::alert(&format!("Worker {worker} failed : {error}."));
                 }
                 engine.finish(&mut driver);
+                driver.finish();
                 alive.fetch_sub(1, Ordering::Release);
                 ended();
             };

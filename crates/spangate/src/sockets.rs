@@ -11,7 +11,8 @@ use config::model::BindAddress;
 use net::Addr;
 use net::listen::{self, DatagramOptions, ListenAddr, ListenOptions};
 
-use crate::handover::{ExposedSocket, Taken};
+use crate::handover::{ExposedSocket, Kind, Taken};
+use crate::quic_relay::Earlier;
 
 /// See the module.
 #[derive(Default)]
@@ -20,6 +21,8 @@ pub(crate) struct Sockets {
     /// The inherited descriptors that `fd@` names, by number.
     inherited: HashMap<i32, Arc<OwnedFd>>,
     exposed: Vec<ExposedSocket>,
+    /// The addresses whose datagrams the previous process has read.
+    datagrams_taken: Vec<SocketAddr>,
     /// The process runs: other descriptors than these may be its own.
     is_running: bool,
 }
@@ -27,7 +30,8 @@ pub(crate) struct Sockets {
 /// The sockets of one address.
 pub(crate) struct Opened {
     pub local: Addr,
-    /// One socket for each worker; empty if all sockets are shared.
+    /// One socket for each worker; empty if all sockets are shared. More sockets, of datagrams, belong
+    /// to the workers in turns.
     pub own: Vec<Arc<OwnedFd>>,
     /// Sockets from which all workers accept.
     pub shared: Vec<Arc<OwnedFd>>,
@@ -65,7 +69,7 @@ impl Sockets {
     ) -> io::Result<Opened> {
         let opened = match address {
             BindAddress::Fd(number) => return self.inherited(*number, options),
-            BindAddress::Quic(addr) => return datagrams(*addr, options, workers),
+            BindAddress::Quic(addr) => self.datagrams(*addr, options, workers)?,
             BindAddress::Addr(addr @ Addr::Inet(_)) => self.inet(addr, options, workers)?,
             BindAddress::Addr(addr) => {
                 let mut old = self.old(addr, options)?;
@@ -93,6 +97,12 @@ impl Sockets {
         self.exposed
     }
 
+    /// The processes that had the sockets, and may have connections of their datagrams.
+    pub fn earlier(&mut self) -> Earlier {
+        let addresses = std::mem::take(&mut self.datagrams_taken);
+        Earlier::new(self.taken.take_relays(), addresses)
+    }
+
     fn inet(&mut self, addr: &Addr, options: &ListenOptions, workers: usize) -> io::Result<Opened> {
         let mut own = self.old(addr, options)?;
         let mut shared = own.split_off(own.len().min(workers));
@@ -115,9 +125,53 @@ impl Sockets {
         })
     }
 
+    /// The sockets of an address of QUIC, one for each worker. Packets of a connection go to the
+    /// worker whose number its connection id begins with. If the previous process had more sockets,
+    /// the first workers read the rest.
+    fn datagrams(
+        &mut self,
+        addr: SocketAddr,
+        options: &ListenOptions,
+        workers: usize,
+    ) -> io::Result<Opened> {
+        let local = Addr::Inet(addr);
+        let v6only = || options.v6only.unwrap_or_else(net::sys::v6only_by_default);
+        let interface = options.interface.as_deref();
+        let old = self.taken.take(Kind::Datagrams, &local, v6only, interface);
+        if !old.is_empty() {
+            self.datagrams_taken.push(addr);
+        }
+        let wanted = ListenAddr::Bind(local.clone());
+        let options = DatagramOptions {
+            v6only: options.v6only,
+            interface: options.interface.clone(),
+            namespace: options.tcp.namespace.clone(),
+            transparent: options.transparent,
+            ..DatagramOptions::default()
+        };
+        let old = old.into_iter().map(|fd| listen::from_fd(fd, &options));
+        let mut own: Vec<_> = old.map(|fd| fd.map(Arc::new)).collect::<io::Result<_>>()?;
+        while own.len() < workers {
+            own.push(Arc::new(listen::open_datagram(&wanted, &options)?));
+        }
+        if let Some(first) = own.first().filter(|_| workers > 1) {
+            net::sys::steer_by_id(first.as_raw_fd(), 0, workers as u32)?;
+        }
+        Ok(Opened {
+            local,
+            own,
+            shared: Vec::new(),
+        })
+    }
+
     fn old(&mut self, addr: &Addr, options: &ListenOptions) -> io::Result<Vec<Arc<OwnedFd>>> {
         let v6only = || options.v6only.unwrap_or_else(net::sys::v6only_by_default);
-        let old = self.taken.take(addr, v6only, options.interface.as_deref());
+        let old = self.taken.take(
+            Kind::Connections,
+            addr,
+            v6only,
+            options.interface.as_deref(),
+        );
         for fd in &old {
             listen::again(fd, addr, options)?;
         }
@@ -142,31 +196,6 @@ impl Sockets {
             shared: vec![fd],
         })
     }
-}
-
-/// The sockets of an address of QUIC, one for each worker. Packets of a connection go to the worker
-/// whose number its connection id begins with.
-fn datagrams(addr: SocketAddr, options: &ListenOptions, workers: usize) -> io::Result<Opened> {
-    let local = Addr::Inet(addr);
-    let wanted = ListenAddr::Bind(local.clone());
-    let options = DatagramOptions {
-        v6only: options.v6only,
-        interface: options.interface.clone(),
-        namespace: options.tcp.namespace.clone(),
-        transparent: options.transparent,
-        ..DatagramOptions::default()
-    };
-    let open = |_| listen::open_datagram(&wanted, &options).map(Arc::new);
-    let own: io::Result<Vec<_>> = (0..workers).map(open).collect();
-    let own = own?;
-    if let Some(first) = own.first().filter(|_| workers > 1) {
-        net::sys::steer_by_id(first.as_raw_fd(), 0, workers as u32)?;
-    }
-    Ok(Opened {
-        local,
-        own,
-        shared: Vec::new(),
-    })
 }
 
 fn fresh(addr: &Addr, options: &ListenOptions) -> io::Result<Arc<OwnedFd>> {

@@ -30,8 +30,8 @@ const ERRORS_A_TURN_MAX: u32 = 16;
 /// How long the queue of a closing socket may wait for the kernel.
 const CLOSE_MS_MAX: u64 = 1_000;
 
+const NO_BITS: u32 = libc::EPOLLET as u32;
 const READ_BITS: u32 = (libc::EPOLLIN | libc::EPOLLET) as u32;
-const READ_WRITE_BITS: u32 = READ_BITS | libc::EPOLLOUT as u32;
 
 /// The datagram sockets of a worker.
 #[derive(Debug, Default)]
@@ -62,6 +62,8 @@ struct Socket {
     blocked: bool,
     /// The engine waits for room.
     wants_room: bool,
+    /// Another process reads it.
+    is_mute: bool,
     /// When a closing socket is closed even if its queue is not empty.
     close_ms: Option<u64>,
 }
@@ -69,6 +71,19 @@ struct Socket {
 impl Socket {
     fn has_room(&self) -> bool {
         !self.blocked && self.queue.has_room()
+    }
+
+    /// Waits for the events that the socket needs now.
+    fn wait(&self, epoll: &Epoll, place: usize) {
+        let Some(fd) = &self.fd else {
+            return;
+        };
+        let mut bits = if self.is_mute { NO_BITS } else { READ_BITS };
+        if self.blocked {
+            bits |= libc::EPOLLOUT as u32;
+        }
+        // This fails only for a descriptor that is not registered.
+        let _ = epoll.modify(fd.as_raw_fd(), bits, TOKEN_DATAGRAMS | place as u64);
     }
 
     /// Gives the queue to the kernel.
@@ -81,14 +96,8 @@ impl Socket {
             activity.datagrams().add_send_errors(flushed.refused);
         }
         if flushed.blocked != self.blocked {
-            let bits = if flushed.blocked {
-                READ_WRITE_BITS
-            } else {
-                READ_BITS
-            };
-            // This fails only for a descriptor that is not registered.
-            let _ = epoll.modify(fd, bits, TOKEN_DATAGRAMS | place as u64);
             self.blocked = flushed.blocked;
+            self.wait(epoll, place);
         }
     }
 }
@@ -108,6 +117,7 @@ impl DatagramSockets {
                 queued: true,
                 blocked: false,
                 wants_room: false,
+                is_mute: false,
                 close_ms: None,
                 fd: Some(listener.fd),
             };
@@ -206,6 +216,15 @@ impl DatagramSockets {
         }
     }
 
+    /// Reads a listener's sockets no more.
+    pub fn stop_receiving(&mut self, epoll: &Epoll, listener: ListenerId) {
+        let sockets = self.sockets.iter_mut().enumerate();
+        for (place, socket) in sockets.filter(|(_, socket)| socket.id == listener) {
+            socket.is_mute = true;
+            socket.wait(epoll, place);
+        }
+    }
+
     /// Closes a listener's sockets at once, behind what the kernel takes of their queues.
     pub fn abandon(&mut self, epoll: &Epoll, listener: ListenerId, activity: &Activity) {
         for place in 0..self.sockets.len() {
@@ -295,7 +314,7 @@ impl EpollDriver {
         let socket = &self.datagrams.sockets[place];
         let listener = socket.id;
         let fd = socket.fd.as_ref().map(AsRawFd::as_raw_fd);
-        let fd = fd.filter(|_| socket.close_ms.is_none())?;
+        let fd = fd.filter(|_| socket.close_ms.is_none() && !socket.is_mute)?;
         let mut errors = 0;
         let count = loop {
             match batch.receive(fd) {
@@ -331,7 +350,7 @@ impl EpollDriver {
             }
             // The engine may have closed the socket, which then delivers nothing more.
             let socket = &self.datagrams.sockets[place];
-            if socket.fd.is_none() || socket.close_ms.is_some() {
+            if socket.fd.is_none() || socket.close_ms.is_some() || socket.is_mute {
                 return None;
             }
         }

@@ -326,6 +326,13 @@ impl EpollDriver {
         Ok(())
     }
 
+    /// Sends what the engine has left at its end, as far as the kernel takes it.
+    pub fn finish(&mut self) {
+        self.flush();
+        self.datagrams
+            .flush(&self.epoll, self.now_ms, &self.activity);
+    }
+
     fn wait_ms<E: Engine<Self>>(&mut self, engine: &mut E, deadline_ms: Option<u64>) -> i32 {
         let is_busy = !self.ready.is_empty() || !self.bulk.is_empty() || self.datagrams.has_work();
         if is_busy || engine.has_work() {
@@ -693,6 +700,10 @@ impl Driver for EpollDriver {
         self.listeners.abandon(&self.epoll, listener);
         self.datagrams
             .abandon(&self.epoll, listener, &self.activity);
+    }
+
+    fn stop_receiving(&mut self, listener: ListenerId) {
+        self.datagrams.stop_receiving(&self.epoll, listener);
     }
 
     fn send_datagrams(&mut self, listener: ListenerId, datagrams: Outgoing<'_>) {

@@ -4,6 +4,7 @@ use net::timers::NEVER_MS;
 use net::{Driver, ListenerId};
 
 use super::Turn;
+use super::quic::QUIC_CLOSE_MS;
 use crate::link::Named;
 
 /// The worker's state.
@@ -78,7 +79,7 @@ impl<D: Driver> Turn<'_, D> {
                 closed: true,
             };
             for listener in 0..self.cx.runtime_config.listeners.len() {
-                self.close_listener(ListenerId(listener as u32));
+                self.close_listener(ListenerId(listener as u32), NEVER_MS);
             }
             self.end_idle();
         }
@@ -93,7 +94,8 @@ impl<D: Driver> Turn<'_, D> {
         let of_frontend = listeners.filter(|(_, bind)| bind.frontend.place() == frontend);
         let of_frontend: Vec<usize> = of_frontend.map(|(listener, _)| listener).collect();
         for listener in of_frontend {
-            self.close_listener(ListenerId(listener as u32));
+            let ends_ms = self.cx.now_ms() + QUIC_CLOSE_MS;
+            self.close_listener(ListenerId(listener as u32), ends_ms);
         }
     }
 

@@ -11,6 +11,7 @@ mod exchanges;
 mod incoming;
 mod life;
 mod quic;
+mod relayed;
 mod renewal;
 mod secure;
 mod servers;
@@ -52,6 +53,8 @@ pub enum Order {
         /// Milliseconds until connections are cut, if ever.
         hard_stop_ms: Option<u64>,
     },
+    /// Another process reads the datagrams of a listener.
+    StopReceiving(ListenerId),
     /// End at once.
     Stop,
     /// Hand over the records of ended streams. It is done when the last copy of the sender is
@@ -179,6 +182,7 @@ impl Engine {
         for id in ids {
             turn.with_stream(id, |cx, stream| cx.kill(stream));
         }
+        turn.end_quics();
         self.core.tracing.flush_records(&self.runtime_config);
     }
 
@@ -248,6 +252,7 @@ impl<D: Driver> net::Engine<D> for Engine {
                 grace_ms,
                 hard_stop_ms,
             } => turn.drain(grace_ms, hard_stop_ms),
+            Order::StopReceiving(listener) => turn.cx.io.stop_receiving(listener),
             Order::Stop => turn.state.life = Life::Stopped,
             Order::ShowStreams(asked) => turn.show_streams(&asked),
             Order::Kill(killed) => turn.kill(&killed),

@@ -6,10 +6,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use config::model::BindAddress;
+use net::relay::RelayedDatagrams;
 use net::timers::NEVER_MS;
 use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
 use quic::{
-    Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Packet, Reply, Run, Server, Setup,
+    Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Owner as QuicOwner, Packet, Reply,
+    Run, Server, Setup,
 };
 use sample::ConnError;
 use tls::quic::QuicAcceptor;
@@ -24,9 +26,10 @@ use crate::shared::{Forwarded, Pace};
 
 /// How long a connection that has ended here waits until its peer has everything, milliseconds.
 const LEAVE_MS: u64 = 5_000;
-/// How long the socket of a listener that closes serves its connections, milliseconds. Clients that
-/// begin a connection meanwhile get no answer from it: the next process may have the port too.
-const CLOSE_MS: u64 = 2_000;
+/// How long the connections of QUIC go on after the listener that they need was removed,
+/// milliseconds. Clients that begin a connection meanwhile may be refused, although another listener
+/// has the port.
+pub(super) const QUIC_CLOSE_MS: u64 = 2_000;
 /// How many handshakes may be under way before clients must first show that they have their address
 /// (`tune.quic.fe.sec.retry-threshold`).
 const HANDSHAKES_MAX: usize = 100;
@@ -58,6 +61,15 @@ pub(crate) struct Quics {
     handshakes: usize,
 }
 
+/// Who reads a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PacketPlace {
+    Here,
+    Worker(WorkerId),
+    /// The place of an earlier process in `earlier`.
+    Process(usize),
+}
+
 /// Where a connection is.
 #[derive(Debug)]
 enum Place {
@@ -70,7 +82,10 @@ impl Quics {
     fn new(worker: u8, seed: [u8; 32], config: &RuntimeConfig, server: Server) -> Box<Quics> {
         let setup = Setup {
             keys: &config.quic.keys,
-            worker,
+            owner: QuicOwner {
+                worker,
+                process: config.process.number,
+            },
             seed,
         };
         Box::new(Quics {
@@ -118,7 +133,10 @@ impl Engine {
                 turn.transmit(conn);
             });
         }
-        self.enter(driver, None, |turn| turn.let_leave());
+        self.enter(driver, None, |turn| {
+            turn.end_connections_of_closing();
+            turn.let_leave();
+        });
     }
 
     /// The time of a connection has come.
@@ -193,7 +211,8 @@ impl Quics {
 
 impl<D: Driver> Turn<'_, D> {
     /// Reads a run of datagrams. Those of connections of other workers go there: the kernel's
-    /// choice depends on the order of the sockets of a port, which changes when a process ends.
+    /// choice depends on the order of the sockets of a port. Those of connections of earlier
+    /// processes go to them.
     fn read_datagrams(&mut self, datagrams: &Datagrams<'_>) {
         let run = Run {
             peer: datagrams.peer,
@@ -203,27 +222,45 @@ impl<D: Driver> Turn<'_, D> {
             bytes: datagrams.bytes,
         };
         let mut all = run.bytes.chunks(run.segment);
-        if all.all(|packet| self.other_worker(packet).is_none()) {
+        if all.all(|packet| self.place_of(packet) == PacketPlace::Here) {
             return self.read_run(datagrams.listener, &run);
         }
         for packet in run.bytes.chunks(run.segment) {
-            let Some(worker) = self.other_worker(packet) else {
-                let run = Run {
-                    bytes: packet,
-                    ..run
-                };
-                self.read_run(datagrams.listener, &run);
-                continue;
+            let one = Run {
+                bytes: packet,
+                ..run
             };
-            let forwarded = Box::new(Forwarded {
-                listener: datagrams.listener,
+            match self.place_of(packet) {
+                PacketPlace::Here => self.read_run(datagrams.listener, &one),
+                PacketPlace::Worker(worker) => {
+                    let forwarded = Box::new(Forwarded {
+                        listener: datagrams.listener,
+                        peer: run.peer,
+                        local: run.local,
+                        ecn: run.ecn,
+                        bytes: packet.into(),
+                    });
+                    let shared = &self.cx.core.ambient.shared;
+                    shared.post_datagram(worker, forwarded, &mut |worker| self.cx.io.wake(worker));
+                }
+                PacketPlace::Process(place) => self.relay(place, datagrams.listener, &one),
+            }
+        }
+    }
+
+    /// Sends a datagram to an earlier process.
+    fn relay(&self, place: usize, listener: ListenerId, run: &Run<'_>) {
+        let config = self.cx.runtime_config;
+        let bind = config.bind(self.bind_of(listener));
+        if let BindAddress::Quic(listener) = &bind.address {
+            config.process.earlier[place].send(&RelayedDatagrams {
+                listener: *listener,
                 peer: run.peer,
                 local: run.local,
                 ecn: run.ecn,
-                bytes: packet.into(),
+                segment: run.bytes.len(),
+                bytes: run.bytes,
             });
-            let shared = &self.cx.core.ambient.shared;
-            shared.post_datagram(worker, forwarded, &mut |worker| self.cx.io.wake(worker));
         }
     }
 
@@ -239,12 +276,25 @@ impl<D: Driver> Turn<'_, D> {
         self.read_run(datagram.listener, &run);
     }
 
-    /// The worker that has the connection of a packet, if it is another one.
-    fn other_worker(&self, packet: &[u8]) -> Option<WorkerId> {
+    /// Who has the connection of a packet.
+    fn place_of(&self, packet: &[u8]) -> PacketPlace {
+        let Some(owner) = quic::owner_of(packet) else {
+            return PacketPlace::Here;
+        };
+        let process = &self.cx.runtime_config.process;
+        if owner.process != process.number {
+            let mut earlier = process.earlier.iter();
+            let place = earlier.position(|earlier| earlier.number() == owner.process);
+            let place = place.filter(|place| !process.earlier[*place].is_over());
+            return place.map_or(PacketPlace::Here, PacketPlace::Process);
+        }
         let ambient = &self.cx.core.ambient;
-        let worker = WorkerId(quic::worker_of(packet)?.into());
+        let worker = WorkerId(owner.worker.into());
         let is_other = worker.0 != ambient.worker.0 & WORKERS_MASK;
-        (is_other && (worker.0 as usize) < ambient.shared.workers().count()).then_some(worker)
+        match is_other && (worker.0 as usize) < ambient.shared.workers().count() {
+            true => PacketPlace::Worker(worker),
+            false => PacketPlace::Here,
+        }
     }
 
     fn read_run(&mut self, listener: ListenerId, run: &Run<'_>) {
@@ -293,7 +343,9 @@ impl<D: Driver> Turn<'_, D> {
         let acceptors = Arc::clone(&*acceptors);
         let closes = quics.closing.iter().any(|(of, _)| *of == listener);
         if closes || self.cx.is_stopping() {
-            return quics.endpoint.ignore(incoming);
+            // The client goes on over TCP at once.
+            let reply = quics.endpoint.refuse(incoming);
+            return self.reply(listener, &reply);
         }
         if quics.handshakes >= HANDSHAKES_MAX && !incoming.is_validated() {
             if let Some(reply) = quics.endpoint.retry(incoming) {
@@ -507,16 +559,104 @@ impl<D: Driver> Turn<'_, D> {
         self.state.quics = Some(quics);
     }
 
-    /// Closes a listener. That of QUIC goes on for a while, because its connections need it.
-    pub(super) fn close_listener(&mut self, listener: ListenerId) {
+    /// Closes the connections of listeners whose time is over.
+    fn end_connections_of_closing(&mut self) {
+        let now_ms = self.cx.now_ms();
+        let Some(quics) = &mut self.state.quics else {
+            return;
+        };
+        let closing = quics.closing.iter();
+        let over = closing.filter(|(_, at_ms)| *at_ms <= now_ms);
+        let over: Vec<ListenerId> = over.map(|(listener, _)| *listener).collect();
+        if !over.is_empty() {
+            self.end_connections(|listener| over.contains(&listener));
+        }
+    }
+
+    /// Closes all connections: their peers need not wait until they know it by the silence.
+    pub(super) fn end_quics(&mut self) {
+        self.end_connections(|_| true);
+        self.let_leave();
+    }
+
+    /// Closes the connections of some listeners: those with links now, the others when they leave.
+    fn end_connections(&mut self, of: impl Fn(ListenerId) -> bool) {
+        let Some(quics) = &mut self.state.quics else {
+            return;
+        };
+        let mut links = Vec::new();
+        for (handle, place) in &mut quics.places {
+            match place {
+                Place::Link(conn) => links.push(*conn),
+                Place::Leaving(quic, ends_ms) if of(quic.listener) => {
+                    *ends_ms = 0;
+                    if !quics.moved.contains(handle) {
+                        quics.moved.push(*handle);
+                    }
+                }
+                Place::Leaving(..) => {}
+            }
+        }
+        for conn in links {
+            let quic = self.cx.core.links.quic_mut(conn);
+            if let Some(quic) = quic.filter(|quic| of(quic.listener)) {
+                quic.end();
+                self.closed(conn, Close::Reset);
+            }
+        }
+    }
+
+    /// Listeners that close and that the configuration has again stay open.
+    pub(super) fn open_returned_quics(&mut self) {
+        let config = self.cx.runtime_config;
+        if let Some(quics) = &mut self.state.quics {
+            let bind = |listener: &ListenerId| config.listeners[listener.0 as usize];
+            quics
+                .closing
+                .retain(|(listener, _)| !config.is_bound(bind(listener)));
+        }
+    }
+
+    /// Closes a listener of QUIC that the configuration lacks, because its connections need it for a
+    /// while. Whether it is one.
+    pub(super) fn close_lost_quic(&mut self, listener: ListenerId) -> bool {
+        let config = self.cx.runtime_config;
+        let quics = self.state.quics.as_ref();
+        let address = &config.bind(self.bind_of(listener)).address;
+        if quics.is_none() || !matches!(address, BindAddress::Quic(_)) {
+            return false;
+        }
+        let others = config
+            .listeners
+            .iter()
+            .filter(|bind| config.is_bound(**bind));
+        let mut others = others.map(|bind| &config.bind(*bind).address);
+        // The same socket then.
+        if others.any(|other| other == address) {
+            self.cx.io.stop_receiving(listener);
+        }
+        self.close_listener(listener, self.cx.now_ms() + QUIC_CLOSE_MS);
+        true
+    }
+
+    /// Closes a listener. That of QUIC goes on until its connections are over, until `ends_ms` at
+    /// the latest, because they need it.
+    pub(super) fn close_listener(&mut self, listener: ListenerId, ends_ms: u64) {
         let bind = self.bind_of(listener);
         let is_quic = matches!(
             self.cx.runtime_config.bind(bind).address,
             BindAddress::Quic(_)
         );
-        let ends_ms = self.cx.now_ms() + CLOSE_MS;
         match &mut self.state.quics {
-            Some(quics) if is_quic => quics.closing.push((listener, ends_ms)),
+            Some(quics) if is_quic => {
+                if quics
+                    .closing
+                    .iter()
+                    .all(|(closing, _)| *closing != listener)
+                {
+                    quics.closing.push((listener, ends_ms));
+                }
+            }
             _ => self.cx.io.unlisten(listener),
         }
     }

@@ -301,11 +301,14 @@ impl<D: Driver> Turn<'_, D> {
     /// Closes the listeners that the configuration lacks.
     fn close_lost_listeners(&mut self) {
         let runtime_config = self.cx.runtime_config;
+        self.open_returned_quics();
         for (listener, bind) in runtime_config.listeners.iter().enumerate() {
             if !runtime_config.is_bound(*bind) {
                 let listener = ListenerId(listener as u32);
                 self.state.resting.retain(|resting| *resting != listener);
-                self.cx.io.abandon(listener);
+                if !self.close_lost_quic(listener) {
+                    self.cx.io.abandon(listener);
+                }
             }
         }
     }

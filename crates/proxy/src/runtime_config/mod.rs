@@ -161,6 +161,11 @@ pub struct Process {
     pub trace_seed: [u64; 2],
     /// Random bytes that nobody knows: the connections of QUIC are protected by them.
     pub secret: [u8; 32],
+    /// Its number among the processes that have followed each other: the connection ids of QUIC
+    /// have it.
+    pub number: u8,
+    /// Where datagrams of connections of earlier processes go.
+    pub earlier: Vec<Arc<net::relay::Sender>>,
 }
 
 impl AsRef<Config> for RuntimeConfig {

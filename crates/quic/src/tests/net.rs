@@ -139,7 +139,10 @@ impl Net {
         let listener = Server::new(tls, &limits, &keys);
         let setup = Setup {
             keys: &keys,
-            worker: 3,
+            owner: crate::Owner {
+                worker: 3,
+                process: 0,
+            },
             seed: [seed as u8; 32],
         };
         let endpoint = Endpoint::new(&setup, listener.clone());

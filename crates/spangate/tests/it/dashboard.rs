@@ -270,7 +270,7 @@ fn a_reload_shows_its_effects_before_it_is_carried_out() {
     for admin in ["    admin\n", ""] {
         let folder = Folder::new();
         let first = format!("{DEFAULTS}dashboard\n    bind \"fd@${{BOARD}}\"\n{admin}");
-        let file = folder.write("proxies.cfg", &backend("s1"));
+        let file = folder.write("proxies.cfg", backend("s1"));
         let listeners = [("FE", &front), ("BOARD", &board)];
         let proxy = Proxy::start_with(folder, &first, &listeners, &["-f", &file]);
         let all = now(&board);
