@@ -138,6 +138,7 @@ impl DatagramSockets {
     }
 
     /// Whether a round has work without an event.
+    #[inline]
     pub fn has_work(&self) -> bool {
         self.has_room || !self.ready.is_empty()
     }
@@ -191,7 +192,15 @@ impl DatagramSockets {
     }
 
     /// Sends what waits and what the kernel takes, and closes the sockets that are to be closed.
+    #[inline]
     pub fn flush(&mut self, epoll: &Epoll, now_ms: u64, activity: &Activity) {
+        if !self.sockets.is_empty() {
+            self.flush_all(epoll, now_ms, activity);
+        }
+    }
+
+    #[inline(never)]
+    fn flush_all(&mut self, epoll: &Epoll, now_ms: u64, activity: &Activity) {
         for place in 0..self.sockets.len() {
             let socket = &mut self.sockets[place];
             if !socket.blocked && !socket.queue.is_empty() {
