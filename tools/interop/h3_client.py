@@ -121,11 +121,11 @@ class Client(QuicConnectionProtocol):
         return dict(answer["fields"])[b":status"], answer["body"]
 
 
-def client(port):
+def client(port, **options):
     configuration = QuicConfiguration(
         is_client=True, alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE, server_name="localhost"
     )
-    return connect("127.0.0.1", port, configuration=configuration, create_protocol=Client)
+    return connect("127.0.0.1", port, configuration=configuration, create_protocol=Client, **options)
 
 
 def free_port():

@@ -38,6 +38,33 @@ backend origin
 """
 
 
+# Another port, with limits that a client can see.
+TUNED = """
+global
+ nbthread 2
+ cluster-secret tuned
+ tune.quic.fe.max-idle-timeout 20s
+ tune.quic.fe.stream.max-concurrent 7
+ tune.quic.fe.stream.max-total 12
+ tune.quic.fe.stream.rxbuf 100000
+ tune.quic.fe.stream.data-ratio 50
+defaults
+ mode http
+ timeout client 60s
+ timeout server 60s
+ timeout connect 5s
+frontend tcp
+ bind 127.0.0.1:{port} ssl crt {crt}
+ http-request return status 204
+frontend web
+ bind quic4@127.0.0.1:{port} ssl crt {crt} quic-force-retry quic-cc-algo {algorithm}
+ http-request return status 200 content-type text/plain lf-string "%[quic_enabled]" if {{ path / }}
+ default_backend origin
+backend origin
+ server s 127.0.0.1:{origin}
+"""
+
+
 async def requests(port):
     async with client(port) as one:
         answer = await one.ask("/", fields=[("cookie", "a=1"), ("cookie", "b=2")])
@@ -101,6 +128,34 @@ async def heads_before_their_table(port):
             assert answer["body"] == 2 * upload
 
 
+async def asked(connection):
+    async with connection as one:
+        await one.ask("/")
+
+
+async def tuned(port):
+    async with client(port) as one:
+        quic = one._quic
+        assert quic._retry_count == 1
+        assert await one.ask("/") == (b"200", b"1")
+        limits = (quic._remote_max_streams_bidi, quic._remote_max_data, quic._remote_max_stream_data_bidi_remote)
+        assert limits[0] >= 7 and limits[1:] == (100_000, 65_536), limits
+        assert quic._remote_max_idle_timeout == 20, quic._remote_max_idle_timeout
+        for _ in range(3):
+            assert await one.ask("/big") == (b"200", BIG)
+        for _ in range(8):
+            await one.ask("/")
+        # This was the last request.
+        await asyncio.wait_for(one.is_over, DEADLINE_OF_IDLE)
+    # Ports of servers get no answer.
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    try:
+        await asyncio.wait_for(asked(client(port, local_port=1000)), 2)
+        raise AssertionError("a client with the port of a server was served")
+    except (asyncio.TimeoutError, PermissionError):
+        pass
+
+
 def garbage(port):
     """Packets that are none, from a socket that reads no answers."""
     rng = random.Random(1)
@@ -141,6 +196,13 @@ def main():
             asyncio.run(requests(port))
             asyncio.run(soft_stop(port, program))
             assert program.wait(DEADLINE) == 0
+    for algorithm in ("cubic", "newreno(64k)", "bbr", "nocc(200k)"):
+        with certificate() as crt:
+            config = f"{crt}.cfg"
+            with open(config, "w", encoding="utf-8") as file:
+                file.write(TUNED.format(port=port, crt=crt, origin=origin(), algorithm=algorithm))
+            with running([sys.argv[1], "-db", "-f", config], port):
+                asyncio.run(tuned(port))
     print("interop: HTTP/3 with aioquic: requests, uploads, downloads, resets and a soft stop: ok")
 
 

@@ -48,6 +48,7 @@ pub mod peers;
 pub mod persist;
 pub mod previous;
 pub mod proxy;
+pub mod quic;
 pub mod reply;
 pub mod reserve;
 pub mod resilience;

@@ -224,6 +224,9 @@ impl World for Small {
     fn actconn(&self) -> u32 {
         1
     }
+    fn quic_enabled(&self) -> bool {
+        true
+    }
     fn stopping(&self) -> bool {
         false
     }

@@ -1,10 +1,13 @@
 //! What a listener allows the connections of its clients.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use quinn_proto::congestion::{BbrConfig, CubicConfig, NewRenoConfig};
+use quinn_proto::congestion::{
+    BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig,
+};
 use quinn_proto::{IdleTimeout, TransportConfig, VarInt};
 use tls::quic::QuicAcceptor;
 
@@ -13,6 +16,10 @@ use crate::Keys;
 /// Streams of one direction that a peer may have open besides those of requests: control and the
 /// two of QPACK (RFC 9114 §6.2), and a few of unknown types.
 const OTHER_STREAMS_MAX: u32 = 8;
+
+/// The most request streams that a client may have open: the library has something of each from the
+/// beginning.
+pub const STREAMS_MAX: u32 = 10_000;
 
 /// The algorithm that decides how much is in flight (`quic-cc-algo`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,6 +31,8 @@ pub enum Congestion {
     NewReno,
     /// draft-ietf-ccwg-bbr.
     Bbr,
+    /// The largest window always.
+    Fixed,
 }
 
 /// The limits of a connection.
@@ -37,8 +46,10 @@ pub struct Limits {
     pub connection_bytes: u32,
     /// Bytes that are kept until the peer acknowledges them, of all streams.
     pub send_bytes: u64,
-    /// After such a time without packets a connection ends.
+    /// After such a time without packets a connection ends; zero: never.
     pub idle: Duration,
+    /// The kernel may cut messages into datagrams.
+    pub joins_datagrams: bool,
     /// See [`Congestion`].
     pub congestion: Congestion,
 }
@@ -51,6 +62,7 @@ impl Default for Limits {
             connection_bytes: 1 << 20,
             send_bytes: 480 << 10,
             idle: Duration::from_secs(30),
+            joins_datagrams: true,
             congestion: Congestion::Cubic,
         }
     }
@@ -60,13 +72,15 @@ impl Limits {
     fn transport(&self) -> TransportConfig {
         let mut transport = TransportConfig::default();
         let idle_ms = u32::try_from(self.idle.as_millis()).unwrap_or(u32::MAX);
+        let idle = (idle_ms > 0).then(|| IdleTimeout::from(VarInt::from_u32(idle_ms)));
         transport
-            .max_concurrent_bidi_streams(VarInt::from_u32(self.streams_max))
+            .max_concurrent_bidi_streams(VarInt::from_u32(self.streams_max.min(STREAMS_MAX)))
             .max_concurrent_uni_streams(VarInt::from_u32(OTHER_STREAMS_MAX))
             .stream_receive_window(VarInt::from_u32(self.stream_bytes))
             .receive_window(VarInt::from_u32(self.connection_bytes))
             .send_window(self.send_bytes)
-            .max_idle_timeout(Some(IdleTimeout::from(VarInt::from_u32(idle_ms))))
+            .max_idle_timeout(idle)
+            .enable_segmentation_offload(self.joins_datagrams)
             // No datagrams of RFC 9221.
             .datagram_receive_buffer_size(None);
         match self.congestion {
@@ -79,8 +93,43 @@ impl Limits {
             Congestion::Bbr => {
                 transport.congestion_controller_factory(Arc::new(BbrConfig::default()));
             }
+            Congestion::Fixed => {
+                transport.congestion_controller_factory(Arc::new(FixedWindow(self.send_bytes)));
+            }
         }
         transport
+    }
+}
+
+/// A window that neither grows nor shrinks.
+#[derive(Clone, Copy, Debug)]
+struct FixedWindow(u64);
+
+impl ControllerFactory for FixedWindow {
+    fn build(self: Arc<Self>, _now: Instant, _mtu: u16) -> Box<dyn Controller> {
+        Box::new(*self)
+    }
+}
+
+impl Controller for FixedWindow {
+    fn on_congestion_event(&mut self, _now: Instant, _sent: Instant, _lasts: bool, _lost: u64) {}
+
+    fn on_mtu_update(&mut self, _mtu: u16) {}
+
+    fn window(&self) -> u64 {
+        self.0
+    }
+
+    fn clone_box(&self) -> Box<dyn Controller> {
+        Box::new(*self)
+    }
+
+    fn initial_window(&self) -> u64 {
+        self.0
+    }
+
+    fn into_any(self: Box<Self>) -> Box<dyn Any> {
+        self
     }
 }
 

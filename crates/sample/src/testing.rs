@@ -94,6 +94,9 @@ impl World for TestWorld {
     fn actconn(&self) -> u32 {
         5
     }
+    fn quic_enabled(&self) -> bool {
+        true
+    }
     fn stopping(&self) -> bool {
         false
     }

@@ -90,6 +90,11 @@ fn first_lines(config: &Config) -> Vec<BoundLine> {
             }
         }
     }
+    // `tune.quic.listen off`. Their numbers stay theirs.
+    lines.retain(|line| {
+        let bind = &config.proxies[line.frontend].binds[line.bind];
+        config.global.quic.listens || !matches!(bind.address, BindAddress::Quic(_))
+    });
     lines
 }
 

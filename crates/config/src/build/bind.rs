@@ -190,6 +190,7 @@ pub fn blank() -> Bind {
         v4v6: false,
         v6only: false,
         idle_ping: None,
+        quic: crate::model::QuicBind::default(),
         interface: None,
         tfo: false,
         transparent: false,

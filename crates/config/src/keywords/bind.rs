@@ -1,10 +1,9 @@
 //! Options of a `bind` line (manual §5.1). TLS options have a separate table ([`super::tls`]).
 
 use super::arguments::Args;
-use super::features::Feature::{self, *};
 use super::{Keyword, Places, Secret};
 use crate::build::bind::{self, BindParser};
-use crate::build::{checks, threads};
+use crate::build::{quic, threads};
 
 type K = Keyword<BindParser>;
 
@@ -26,16 +25,14 @@ const fn not_yet(name: &'static str, args: Args, doc: &'static str) -> K {
     K::not_yet(name, Places::BIND, doc).args(args)
 }
 
-const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static str) -> K {
-    K::tunes(name, Places::BIND, feature, args, doc)
-}
-
 const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'static str) -> K {
     K::moot(name, Places::BIND, reason, args, doc)
 }
 
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
+
+const SOCKETS: &str = "the QUIC connections of a worker share its socket";
 
 /// Every option of a `bind` line except those of TLS.
 #[rustfmt::skip]
@@ -63,9 +60,9 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     moot("nice", "streams are served in turn", Args::Number(-1024, 1024), "Priority of the listener's streams."),
     Keyword::gone("process", Places::BIND, "'process' on 'bind' lines is not supported anymore, please use 'thread' instead."),
     partly("proto", WORD, bind::proto, "protocols but `h1`, `h2` and none", "Forces a protocol."),
-    tunes("quic-cc-algo", Quic, Args::Own(checks::quic_algorithm), "QUIC congestion control."),
-    tunes("quic-force-retry", Quic, NONE, "Always asks for a QUIC retry."),
-    tunes("quic-socket", Quic, Args::OneOf(&["connection", "listener"]), "Sockets of QUIC connections."),
+    yes("quic-cc-algo", WORD, quic::congestion, "QUIC congestion control: `cubic`, `newreno`, `bbr` or `nocc`, each with the largest window."),
+    yes("quic-force-retry", NONE, quic::force_retry, "Each QUIC client has to show that it has its address."),
+    moot("quic-socket", SOCKETS, Args::OneOf(&["connection", "listener"]), "Sockets of QUIC connections."),
     yes("severity-output", WORD, bind::severity_output, "How the runtime interface shows severities."),
     moot("shards", "every worker has its own listeners", Args::Own(threads::shards), "Number of sockets for one address."),
     yes("tcp-md5sig", WORD, bind::tcp_md5sig, "TCP MD5 signatures.").secret(Secret::All),

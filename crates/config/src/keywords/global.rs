@@ -5,7 +5,7 @@ use super::features::Feature::{self, *};
 use super::{Keyword, Places, Secret};
 use crate::build::global::{self, GlobalParser};
 use crate::build::tls::global as tls;
-use crate::build::{capabilities, h1_case, h2, master, peers, threads};
+use crate::build::{capabilities, h1_case, h2, master, peers, quic, threads};
 
 type K = Keyword<GlobalParser>;
 
@@ -53,6 +53,8 @@ const PURGE: Args = Args::OneOf(&["none", "all"]);
 const LUA_PATH: Args = Args::OneOf(&["path", "cpath"]);
 
 const PLACEMENT: &str = "the kernel's scheduler places the threads";
+const CONGESTION: &str = "quinn's congestion control has its own rules";
+const UDP_SOCKETS: &str = "the QUIC connections of a worker share its socket";
 const SCHEDULER: &str = "it tunes HAProxy's own scheduler, which does not exist here";
 const BUFFERS: &str = "it tunes HAProxy's buffer pool, which does not exist here";
 const COPY: &str = "it tunes HAProxy's zero-copy forwarding, which does not exist here";
@@ -84,7 +86,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     yes("ca-base", tls::base, "Directory of relative CA file names."),
     yes("chroot", global::chroot, "Directory to confine the process to."),
     moot("close-spread-time", CLOSES, Args::Sequence(&[Args::Time, Args::Any]), "Spreads the closing of idle connections over this time at a soft stop."),
-    tunes("cluster-secret", Quic, WORD, "Secret that processes of a cluster derive keys from.").secret(Secret::All),
+    yes("cluster-secret", quic::secret, "Secret that processes of a cluster derive keys from: those of QUIC for Retry and for resets.").secret(Secret::All),
     moot("cpu-affinity", PLACEMENT, Args::Own(threads::cpu_affinity), "Binding of thread groups to CPUs."),
     moot("cpu-map", PLACEMENT, Args::Own(threads::cpu_map), "Binding of threads to CPUs."),
     moot("cpu-policy", PLACEMENT, Args::Own(threads::cpu_policy), "How threads are arranged on CPUs."),
@@ -115,7 +117,7 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     not_yet("h1-do-not-close-on-insecure-transfer-encoding", "Keeps connections open after a request with both length headers."),
     yes("h2-workaround-bogus-websocket-clients", h2::websocket, "Does not announce RFC 8441 to HTTP/2 clients."),
     yes("hard-stop-after", global::hard_stop_after, "Longest time that a soft stop may take."),
-    tunes("harden.reject-privileged-ports.quic", Quic, Args::Sequence(&[ON_OFF, Args::Any]), "Ignores QUIC clients with ports below 1024."),
+    yes("harden.reject-privileged-ports.quic", quic::privileged, "Ignores QUIC clients with ports below 1024; the default."),
     partly("harden.reject-privileged-ports.tcp", global::harden, "`on`", "Ignores TCP clients with ports below 1024."),
     yes("http-err-codes", global::counted_statuses, "Status codes that count as client errors."),
     yes("http-fail-codes", global::counted_statuses, "Status codes that count as server failures."),
@@ -303,24 +305,24 @@ pub const KEYWORDS: &[Keyword<GlobalParser>] = &[
     tunes("tune.quic.be.stream.rxbuf", Quic, SIZE_1, "QUIC tuning, server side."),
     tunes("tune.quic.be.tx.pacing", Quic, ON_OFF, "QUIC tuning, server side."),
     tunes("tune.quic.be.tx.udp-gso", Quic, ON_OFF, "QUIC tuning, server side."),
-    tunes("tune.quic.fe.cc.cubic-min-losses", Quic, NOT_0, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.cc.hystart", Quic, ON_OFF, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.cc.max-frame-loss", Quic, NOT_0, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.cc.max-win-size", Quic, Args::Size(10240), "QUIC tuning, client side."),
-    tunes("tune.quic.fe.cc.reorder-ratio", Quic, NOT_0, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.max-idle-timeout", Quic, Args::Time, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.sec.glitches-threshold", Quic, NOT_0, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.sec.retry-threshold", Quic, NOT_0, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.sock-per-conn", Quic, Args::OneOf(&["default-on", "force-off"]), "QUIC tuning, client side."),
-    tunes("tune.quic.fe.stream.data-ratio", Quic, Args::Number(1, 100), "QUIC tuning, client side."),
-    tunes("tune.quic.fe.stream.max-concurrent", Quic, NOT_0, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.stream.max-total", Quic, NOT_0, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.stream.rxbuf", Quic, SIZE_1, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.tx.pacing", Quic, ON_OFF, "QUIC tuning, client side."),
-    tunes("tune.quic.fe.tx.udp-gso", Quic, ON_OFF, "QUIC tuning, client side."),
-    tunes("tune.quic.listen", Quic, ON_OFF, "Turns all QUIC listeners on or off."),
-    tunes("tune.quic.mem.tx-max", Quic, Args::Size(1), "Memory for QUIC sending."),
-    tunes("tune.quic.zero-copy-fwd-send", Quic, ON_OFF, "Zero-copy sending of QUIC."),
+    moot("tune.quic.fe.cc.cubic-min-losses", CONGESTION, NOT_0, "Losses that count as one event."),
+    moot("tune.quic.fe.cc.hystart", CONGESTION, ON_OFF, "Another slow start."),
+    moot("tune.quic.fe.cc.max-frame-loss", CONGESTION, NOT_0, "Losses of a frame after which a QUIC connection ends."),
+    yes("tune.quic.fe.cc.max-win-size", quic::size, "Bytes of a client's QUIC connection that are not acknowledged; by default 480k."),
+    moot("tune.quic.fe.cc.reorder-ratio", CONGESTION, NOT_0, "Tolerance of reordering."),
+    yes("tune.quic.fe.max-idle-timeout", quic::idle, "A client's QUIC connection ends after this time without packets; by default 30s."),
+    yes("tune.quic.fe.sec.glitches-threshold", quic::number, "Glitches after which a client's QUIC connection is closed."),
+    yes("tune.quic.fe.sec.retry-threshold", quic::number, "Handshakes under way in a worker from which QUIC clients have to show that they have their address; by default 100."),
+    moot("tune.quic.fe.sock-per-conn", UDP_SOCKETS, Args::OneOf(&["default-on", "force-off"]), "Sockets of QUIC connections."),
+    yes("tune.quic.fe.stream.data-ratio", quic::number, "Per cent of `tune.quic.fe.stream.rxbuf` that one stream may have; by default 90."),
+    yes("tune.quic.fe.stream.max-concurrent", quic::number, "Requests of a client's QUIC connection at a time, at most 10000; by default 100."),
+    yes("tune.quic.fe.stream.max-total", quic::number, "Requests in the life of a client's QUIC connection."),
+    yes("tune.quic.fe.stream.rxbuf", quic::size, "Bytes that a client sends ahead on a QUIC connection; by default 1m, and 256k a stream."),
+    moot("tune.quic.fe.tx.pacing", "QUIC always paces here", ON_OFF, "Smooths what is sent over QUIC."),
+    yes("tune.quic.fe.tx.udp-gso", quic::gso, "The kernel cuts large messages into the datagrams of QUIC."),
+    yes("tune.quic.listen", quic::listen, "Whether the lines with QUIC are bound."),
+    moot("tune.quic.mem.tx-max", "each connection is limited by its largest window here", Args::Size(1), "Memory for QUIC sending."),
+    moot("tune.quic.zero-copy-fwd-send", COPY, ON_OFF, "Zero-copy sending of QUIC."),
     tunes("tune.rcvbuf.backend", Quic, SIZE_1, "Receive buffer of UDP sockets to servers."),
     yes("tune.rcvbuf.client", global::tune, "Kernel receive buffer of client connections."),
     tunes("tune.rcvbuf.frontend", Quic, SIZE_1, "Receive buffer of UDP sockets of listeners."),

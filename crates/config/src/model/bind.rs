@@ -28,6 +28,8 @@ pub struct Bind {
     pub v6only: bool,
     /// The interval of pings on idle HTTP/2 connections.
     pub idle_ping: Option<Duration>,
+    /// QUIC.
+    pub quic: super::QuicBind,
     /// Network interface.
     pub interface: Option<String>,
     /// TCP Fast Open.

@@ -1,6 +1,6 @@
 //! The whole configuration, and section `global` (manual §3).
 
-use super::{Bind, ChecksTune, H2Tune, LogProfile, LogTarget, Mailers, Proxy, TlsGlobal};
+use super::{Bind, ChecksTune, H2Tune, LogProfile, LogTarget, Mailers, Proxy, QuicTune, TlsGlobal};
 use std::path::PathBuf;
 use std::time::Duration;
 use syntax::octets::Octets;
@@ -152,6 +152,8 @@ pub struct Global {
     pub checks: ChecksTune,
     /// HTTP/2.
     pub h2: H2Tune,
+    /// QUIC.
+    pub quic: QuicTune,
     /// TLS.
     pub tls: TlsGlobal,
 }

@@ -1,6 +1,8 @@
 //! `bind` lines with QUIC.
 
-use spangate_config::model::BindAddress;
+use std::time::Duration;
+
+use spangate_config::model::{BindAddress, QuicBind, QuicCongestion, QuicTune};
 
 use crate::common::{self, accepted};
 
@@ -73,5 +75,90 @@ fn what_quic_cannot_have_is_refused() {
     ] {
         let shown = common::report(text);
         assert!(shown.contains(wanted), "{text}: {shown}");
+    }
+}
+
+fn tuned(lines: &str) -> QuicTune {
+    accepted(&format!("global\n{lines}\n")).global.quic
+}
+
+#[test]
+fn quic_is_tuned() {
+    assert_eq!(tuned(" limited-quic"), QuicTune::default());
+    let found = tuned(
+        " cluster-secret s\n tune.quic.listen off\n harden.reject-privileged-ports.quic off\n \
+        tune.quic.fe.max-idle-timeout 5s\n tune.quic.fe.stream.max-concurrent 7\n \
+        tune.quic.fe.stream.max-total 9\n tune.quic.fe.stream.rxbuf 2m\n \
+        tune.quic.fe.stream.data-ratio 50\n tune.quic.fe.cc.max-win-size 1m\n \
+        tune.quic.fe.sec.retry-threshold 3\n tune.quic.fe.sec.glitches-threshold 11\n \
+        tune.quic.fe.tx.udp-gso off",
+    );
+    let wanted = QuicTune {
+        secret: Some("s".into()),
+        listens: false,
+        rejects_privileged: false,
+        idle: Some(Duration::from_secs(5)),
+        streams_max: Some(7),
+        total_streams_max: Some(9),
+        rxbuf_bytes: Some(2 << 20),
+        data_percent: Some(50),
+        window_bytes: Some(1 << 20),
+        retry_threshold: Some(3),
+        glitches_max: Some(11),
+        joins_datagrams: false,
+    };
+    assert_eq!(found, wanted);
+    for line in [
+        "tune.quic.fe.cc.max-win-size 10239",
+        "tune.quic.fe.stream.max-concurrent 0",
+        "tune.quic.fe.stream.data-ratio 101",
+        "tune.quic.fe.max-idle-timeout x",
+        "tune.quic.listen maybe",
+        "cluster-secret",
+    ] {
+        common::refused(&format!("global\n {line}\n"));
+    }
+}
+
+#[test]
+fn lines_have_options_of_quic() {
+    let of = |options: &str| {
+        let line = format!("bind quic4@:443 ssl strict-sni {options}");
+        accepted(&format!("frontend f\n mode http\n {line}\n")).proxies[0].binds[0].quic
+    };
+    let with = |congestion, window_bytes| QuicBind {
+        congestion,
+        window_bytes,
+        forces_retry: false,
+    };
+    for (options, wanted) in [
+        ("", QuicBind::default()),
+        ("quic-cc-algo newreno", with(QuicCongestion::NewReno, None)),
+        (
+            "quic-cc-algo bbr(1m)",
+            with(QuicCongestion::Bbr, Some(1 << 20)),
+        ),
+        (
+            "quic-cc-algo nocc(64k,1)",
+            with(QuicCongestion::None, Some(64 << 10)),
+        ),
+        ("quic-cc-algo cubic()", QuicBind::default()),
+        (
+            "quic-force-retry",
+            QuicBind {
+                forces_retry: true,
+                ..QuicBind::default()
+            },
+        ),
+    ] {
+        assert_eq!(of(options), wanted, "{options}");
+    }
+    for options in [
+        "quic-cc-algo vegas",
+        "quic-cc-algo cubic(9k)",
+        "quic-cc-algo",
+    ] {
+        let line = format!("bind quic4@:443 ssl strict-sni {options}");
+        common::refused(&format!("frontend f\n mode http\n {line}\n"));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use config::model::BindAddress;
+use config::model::{BindAddress, QuicBind};
 use net::relay::RelayedDatagrams;
 use net::timers::NEVER_MS;
 use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
@@ -18,7 +18,7 @@ use tls::quic::QuicAcceptor;
 
 use super::secure::{failed_facts, tls_facts};
 use super::{Engine, Turn};
-use crate::ids::{ConnId, Owner, Timers};
+use crate::ids::{BindId, ConnId, Owner, Timers};
 use crate::link::{Links, NO_SOCKET, QuicLink, Stage};
 use crate::phases::account::TlsEnd;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
@@ -30,11 +30,10 @@ const LEAVE_MS: u64 = 5_000;
 /// milliseconds. Clients that begin a connection meanwhile may be refused, although another listener
 /// has the port.
 pub(super) const QUIC_CLOSE_MS: u64 = 2_000;
-/// How many handshakes may be under way before clients must first show that they have their address
-/// (`tune.quic.fe.sec.retry-threshold`).
-const HANDSHAKES_MAX: usize = 100;
 /// How many bytes of records are read from a connection before others get their turn.
 const RECORDS_BYTES_MAX: usize = 64 << 10;
+/// Where the ports of users begin (RFC 6335).
+const PRIVILEGED_PORTS_END: u16 = 1024;
 const NS_PER_MS: u64 = 1_000_000;
 /// A connection id has one byte for the number of its worker.
 const WORKERS_MASK: u32 = 0xff;
@@ -45,8 +44,8 @@ pub(crate) struct Quics {
     endpoint: Endpoint,
     /// By their names at the endpoint.
     places: HashMap<usize, Place>,
-    /// What the clients of listeners get, and the certificates that it was made of.
-    servers: Vec<(ListenerId, Arc<BindAcceptors>, Server)>,
+    /// What the clients of listeners get, and what it was made of.
+    servers: Vec<(ListenerId, Origin, Server)>,
     /// Scratch buffers; empty between uses.
     arrivals: Vec<Arrival>,
     records: Vec<u8>,
@@ -103,10 +102,35 @@ impl Quics {
     }
 }
 
-/// What the clients of a line get.
-fn server_of(config: &RuntimeConfig, acceptors: Arc<BindAcceptors>) -> Option<Server> {
-    let tls = QuicAcceptor::new(acceptors)?;
-    Some(Server::new(tls, &config.quic.limits, &config.quic.keys))
+/// What [`Server`] was made of.
+#[derive(Clone, Debug)]
+struct Origin {
+    acceptors: Arc<BindAcceptors>,
+    options: QuicBind,
+    /// The number of the configuration.
+    generation: u32,
+}
+
+impl Origin {
+    fn is_same(&self, other: &Origin) -> bool {
+        Arc::ptr_eq(&self.acceptors, &other.acceptors)
+            && (self.options, self.generation) == (other.options, other.generation)
+    }
+}
+
+/// What the clients of a line get; none without certificates.
+fn origin_of(config: &RuntimeConfig, bind: BindId) -> Option<Origin> {
+    Some(Origin {
+        acceptors: Arc::clone(&*config.tls.bind(bind)?),
+        options: config.bind(bind).quic,
+        generation: config.generation,
+    })
+}
+
+fn server_of(config: &RuntimeConfig, origin: &Origin) -> Option<Server> {
+    let tls = QuicAcceptor::new(origin.acceptors.clone())?;
+    let limits = config.quic.limits(&origin.options);
+    Some(Server::new(tls, &limits, &config.quic.keys))
 }
 
 fn outgoing(packet: Packet<'_>) -> Outgoing<'_> {
@@ -326,8 +350,8 @@ impl<D: Driver> Turn<'_, D> {
             return Some(quics);
         }
         let bind = *self.cx.runtime_config.listeners.get(listener.0 as usize)?;
-        let acceptors = Arc::clone(&*self.cx.runtime_config.tls.bind(bind)?);
-        let server = server_of(self.cx.runtime_config, acceptors)?;
+        let origin = origin_of(self.cx.runtime_config, bind)?;
+        let server = server_of(self.cx.runtime_config, &origin)?;
         let worker = self.cx.core.ambient.worker.0 as u8;
         let number = self.cx.core.ambient.random.next();
         let seed = self.cx.runtime_config.quic.keys.seed(worker, number);
@@ -337,17 +361,20 @@ impl<D: Driver> Turn<'_, D> {
     /// A client begins a connection.
     fn accept_quic(&mut self, quics: &mut Quics, listener: ListenerId, incoming: Incoming) {
         let bind = self.bind_of(listener);
-        let Some(acceptors) = self.cx.runtime_config.tls.bind(bind) else {
+        let config = self.cx.runtime_config;
+        let is_odd =
+            config.quic.rejects_privileged && incoming.peer().port() < PRIVILEGED_PORTS_END;
+        let Some(origin) = origin_of(config, bind).filter(|_| !is_odd) else {
             return quics.endpoint.ignore(incoming);
         };
-        let acceptors = Arc::clone(&*acceptors);
         let closes = quics.closing.iter().any(|(of, _)| *of == listener);
         if closes || self.cx.is_stopping() {
             // The client goes on over TCP at once.
             let reply = quics.endpoint.refuse(incoming);
             return self.reply(listener, &reply);
         }
-        if quics.handshakes >= HANDSHAKES_MAX && !incoming.is_validated() {
+        let asks = quics.handshakes >= config.quic.retry_threshold || origin.options.forces_retry;
+        if asks && !incoming.is_validated() {
             if let Some(reply) = quics.endpoint.retry(incoming) {
                 self.reply(listener, &reply);
             }
@@ -360,15 +387,15 @@ impl<D: Driver> Turn<'_, D> {
         };
         let known = quics.servers.iter().position(|(of, ..)| *of == listener);
         let server = match known.map(|at| &quics.servers[at]) {
-            Some((_, of, server)) if Arc::ptr_eq(of, &acceptors) => server.clone(),
+            Some((_, of, server)) if of.is_same(&origin) => server.clone(),
             _ => {
-                let Some(server) = server_of(self.cx.runtime_config, Arc::clone(&acceptors)) else {
+                let Some(server) = server_of(config, &origin) else {
                     return quics.endpoint.ignore(incoming);
                 };
                 if let Some(at) = known {
                     quics.servers.swap_remove(at);
                 }
-                quics.servers.push((listener, acceptors, server.clone()));
+                quics.servers.push((listener, origin, server.clone()));
                 server
             }
         };

@@ -247,6 +247,10 @@ impl sample::World for View<'_> {
         self.ambient.shared.clients()
     }
 
+    fn quic_enabled(&self) -> bool {
+        self.runtime_config.config.global.quic.listens
+    }
+
     fn stopping(&self) -> bool {
         self.ambient.stopping
     }

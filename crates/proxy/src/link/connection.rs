@@ -134,7 +134,7 @@ impl Links {
     /// A client's connection over QUIC speaks HTTP/3 from now on.
     pub fn client_speaks_h3<D: Driver>(&mut self, io: &mut D, conn: ConnId) {
         let mut out = Vec::new();
-        let connection = h2::Connection::of_quic_client(self.h2.clients, &mut out);
+        let connection = h2::Connection::of_quic_client(self.h2.quic_clients, &mut out);
         if let Some(link) = self.get_mut(conn) {
             link.mux = Mux::Connection(connection);
         }

@@ -1,10 +1,13 @@
-//! The limits of HTTP/2 connections: converts `tune.h2.*` for the codec (manual §3.2).
+//! The limits of HTTP/2 and HTTP/3 connections: converts `tune.h2.*` and `tune.quic.*` for the codecs
+//! (manual §3.2).
 
 use config::model::{Global, H2Side};
 use http::h2::Limits;
 
 /// The smallest window of a connection, bytes (RFC 9113 §6.9.2).
 const WINDOW_BYTES_MIN: u32 = 65_535;
+/// Requests of a client's QUIC connection at a time, by default.
+const QUIC_STREAMS_MAX: u32 = 100;
 /// One stream's body may fill a sixth of a connection's `rxbuf`, so that other streams continue
 /// while it is not read.
 const STREAM_PART_OF_RXBUF: u32 = 6;
@@ -17,10 +20,14 @@ const GROWN_PARTS_OF_RXBUF: u32 = 5;
 pub(crate) struct H2Limits {
     /// The limits for clients.
     pub clients: Limits,
+    /// The same over QUIC.
+    pub quic_clients: Limits,
     /// The limits for servers.
     pub servers: Limits,
     /// The number of streams after which a client's connection accepts no further ones.
     pub total_streams_max: Option<u32>,
+    /// The same over QUIC.
+    pub quic_total_streams_max: Option<u32>,
     /// The CPU usage of the thread, in percent, from which too many glitches end a connection; 0:
     /// always.
     pub glitches_kill_percent: u32,
@@ -40,8 +47,16 @@ impl H2Limits {
             extended_connect: h2.announces_websocket,
             ..Limits::default()
         };
+        let clients = of_side(common, h2.clients.or(h2.both));
+        let quic = &global.quic;
         H2Limits {
-            clients: of_side(common, h2.clients.or(h2.both)),
+            clients,
+            quic_clients: Limits {
+                streams_max: quic.streams_max.unwrap_or(QUIC_STREAMS_MAX),
+                glitches_max: quic.glitches_max.unwrap_or(0),
+                ..clients
+            },
+            quic_total_streams_max: quic.total_streams_max,
             servers: of_side(common, h2.servers.or(h2.both)),
             total_streams_max: h2.total_streams_max,
             glitches_kill_percent: h2.glitches_kill_percent,

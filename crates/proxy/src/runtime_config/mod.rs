@@ -321,7 +321,11 @@ impl RuntimeConfig {
         let proxy = self.config.proxies.get(frontend);
         let proxy = proxy.filter(|proxy| proxy.is_frontend && !proxy.disabled);
         let bind = proxy.and_then(|proxy| proxy.binds.get(bind));
-        bind.is_some_and(|bind| !bind.is_removed)
+        let listens = self.config.global.quic.listens;
+        bind.is_some_and(|bind| {
+            !bind.is_removed
+                && (listens || !matches!(bind.address, config::model::BindAddress::Quic(_)))
+        })
     }
 
     /// Whether anything reads the address that a client connected to. If not, the system is not

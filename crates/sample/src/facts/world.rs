@@ -186,6 +186,8 @@ pub trait World {
     fn nbthread(&self) -> u32;
     /// Connections of the whole process (`%ac`, `act_conn`).
     fn actconn(&self) -> u32;
+    /// Lines with QUIC are bound (`tune.quic.listen`).
+    fn quic_enabled(&self) -> bool;
     /// The process is draining.
     fn stopping(&self) -> bool;
     /// Seconds since the start of the process.
@@ -277,6 +279,9 @@ impl World for Nowhere {
     }
     fn actconn(&self) -> u32 {
         0
+    }
+    fn quic_enabled(&self) -> bool {
+        true
     }
     fn stopping(&self) -> bool {
         false

@@ -212,8 +212,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         NONE,
         Kind::Bool,
         &CONSTANT,
-        "whether QUIC is served: it is not, and so there is no value",
-        |_, _, _| None,
+        "whether lines with QUIC are bound: `tune.quic.listen`",
+        |_, scope, _| Some(Value::Bool(scope.world.quic_enabled())),
     ),
     fetch(
         "stopping",

@@ -33,9 +33,8 @@ impl Links {
             return gone;
         };
         let h2 = &self.h2;
-        let limits = if is_client { &h2.clients } else { &h2.servers };
         let mut frames = std::mem::take(&mut self.frames);
-        if connection.is_odd(limits.glitches_max) {
+        if connection.is_odd(connection.codec.limits().glitches_max) {
             connection.is_ending = true;
             connection.codec.shutdown(&mut frames);
         }
@@ -128,12 +127,14 @@ impl Links {
         if let Some(link) = self.get(conn) {
             reading.timers.set(link.timer, NEVER_MS);
         }
-        let total_streams_max = self.h2.total_streams_max;
+        let (h2_most, quic_most) = (self.h2.total_streams_max, self.h2.quic_total_streams_max);
         if let Some(connection) = self.connection_mut(conn) {
+            let is_h3 = connection.codec.is_h3();
             connection.streams += 1;
             // The client is told after the last stream that it may open
-            // (`tune.h2.fe.max-total-streams`). Streams that it has sent meanwhile are accepted.
-            let most = total_streams_max;
+            // (`tune.h2.fe.max-total-streams`, `tune.quic.fe.stream.max-total`). Streams that it has
+            // sent meanwhile are accepted.
+            let most = if is_h3 { quic_most } else { h2_most };
             if most.is_some_and(|most| connection.streams == most) {
                 connection.is_ending = true;
                 self.announce_end(io, conn);

@@ -1,0 +1,77 @@
+//! `tune.quic.*` and related keywords: QUIC with clients (manual §3.2, §5.1).
+
+use std::time::Duration;
+
+use syntax::octets::Octets;
+
+/// QUIC in `global`. None is the default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuicTune {
+    /// `cluster-secret`: the keys of QUIC follow from it.
+    pub secret: Option<Octets>,
+    /// `tune.quic.listen`: the lines with QUIC are bound.
+    pub listens: bool,
+    /// `harden.reject-privileged-ports.quic`: clients with ports below 1024 get no answer.
+    pub rejects_privileged: bool,
+    /// `tune.quic.fe.max-idle-timeout`; zero: no limit.
+    pub idle: Option<Duration>,
+    /// `tune.quic.fe.stream.max-concurrent`: most requests of a connection at a time.
+    pub streams_max: Option<u32>,
+    /// `tune.quic.fe.stream.max-total`: most requests in the life of a connection.
+    pub total_streams_max: Option<u32>,
+    /// `tune.quic.fe.stream.rxbuf`: most bytes that a client sends ahead on a connection.
+    pub rxbuf_bytes: Option<u32>,
+    /// `tune.quic.fe.stream.data-ratio`: per cent of it that one stream may have.
+    pub data_percent: Option<u32>,
+    /// `tune.quic.fe.cc.max-win-size`: most bytes of a connection that are not acknowledged.
+    pub window_bytes: Option<u32>,
+    /// `tune.quic.fe.sec.retry-threshold`: handshakes under way in a worker, from which clients have
+    /// to show that they have their address.
+    pub retry_threshold: Option<u32>,
+    /// `tune.quic.fe.sec.glitches-threshold`: a connection ends after this many glitches.
+    pub glitches_max: Option<u32>,
+    /// `tune.quic.fe.tx.udp-gso`: the kernel cuts messages into datagrams.
+    pub joins_datagrams: bool,
+}
+
+impl Default for QuicTune {
+    fn default() -> Self {
+        QuicTune {
+            secret: None,
+            listens: true,
+            rejects_privileged: true,
+            idle: None,
+            streams_max: None,
+            total_streams_max: None,
+            rxbuf_bytes: None,
+            data_percent: None,
+            window_bytes: None,
+            retry_threshold: None,
+            glitches_max: None,
+            joins_datagrams: true,
+        }
+    }
+}
+
+/// QUIC on a `bind` line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicBind {
+    /// `quic-cc-algo`
+    pub congestion: QuicCongestion,
+    /// Its argument: most bytes of a connection that are not acknowledged.
+    pub window_bytes: Option<u32>,
+    /// `quic-force-retry`: each client has to show that it has its address.
+    pub forces_retry: bool,
+}
+
+/// An algorithm that decides how much is in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum QuicCongestion {
+    #[default]
+    Cubic,
+    NewReno,
+    Bbr,
+    /// The largest window always.
+    None,
+}
