@@ -6,16 +6,16 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::datagrams::RUN_BYTES_MAX;
+use crate::sys::{self, Io};
 
-/// How often a message that must arrive is sent again, and after which pause.
-const TELL_TRIES: u32 = 200;
-const TELL_PAUSE: Duration = Duration::from_millis(5);
+/// How long a message that must arrive waits for room.
+const TELL_TIME: Duration = Duration::from_secs(1);
 
 /// The kinds of messages.
 const NOTHING: u8 = 0;
@@ -93,8 +93,7 @@ impl Sender {
     /// The descriptor is no socket.
     pub fn new(fd: OwnedFd, number: u8) -> io::Result<Sender> {
         let socket = UnixDatagram::from(fd);
-        // What the other process does not take at once is lost, as in any network.
-        socket.set_nonblocking(true)?;
+        socket.set_write_timeout(Some(TELL_TIME))?;
         Ok(Sender {
             socket,
             number,
@@ -142,28 +141,20 @@ impl Sender {
         self.post(&message);
     }
 
-    /// Tells that this process reads the sockets of an address from now on. Waits up to a second
-    /// until the other process takes it.
+    /// Tells that this process reads the sockets of an address from now on. Waits for
+    /// [`TELL_TIME`] at most until the other process takes it.
     pub fn tell_reads(&self, listener: SocketAddr) {
         let mut message = vec![READS];
         put_address(&mut message, Some(listener));
-        for _ in 0..TELL_TRIES {
-            if self.post(&message) {
-                return;
-            }
-            std::thread::sleep(TELL_PAUSE);
-        }
+        // The other process may have ended, or stand still.
+        let _ = self.socket.send(&message);
     }
 
-    /// Whether a message was taken, or nobody takes any.
-    fn post(&self, message: &[u8]) -> bool {
-        match self.socket.send(message) {
-            Ok(_) => true,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => false,
-            Err(_) => {
-                self.is_over.store(true, Ordering::Relaxed);
-                true
-            }
+    /// Sends a message, which is lost if the other process does not take it at once, as in any
+    /// network.
+    fn post(&self, message: &[u8]) {
+        if let Io::Failed(_) = sys::send(self.socket.as_raw_fd(), message) {
+            self.is_over.store(true, Ordering::Relaxed);
         }
     }
 }

@@ -315,9 +315,10 @@ impl<D: Driver> Turn<'_, D> {
         let ambient = &self.cx.core.ambient;
         let worker = WorkerId(owner.worker.into());
         let is_other = worker.0 != ambient.worker.0 & WORKERS_MASK;
-        match is_other && (worker.0 as usize) < ambient.shared.workers().count() {
-            true => PacketPlace::Worker(worker),
-            false => PacketPlace::Here,
+        if is_other && (worker.0 as usize) < ambient.shared.workers().count() {
+            PacketPlace::Worker(worker)
+        } else {
+            PacketPlace::Here
         }
     }
 
