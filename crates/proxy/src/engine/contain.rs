@@ -71,6 +71,10 @@ impl Engine {
         for slot in 0..self.core.links.slots() {
             let _ = run(|| self.turn(driver).close_untied(slot));
         }
+        // The panic came while the endpoint was taken out.
+        if self.state.quics.is_none() {
+            let _ = run(|| self.turn(driver).lose_quics());
+        }
         let _ = run(|| self.turn(driver).settle());
     }
 

@@ -19,7 +19,7 @@ use tls::quic::QuicAcceptor;
 use super::secure::{failed_facts, tls_facts};
 use super::{Engine, Turn};
 use crate::ids::{BindId, ConnId, Owner, Timers};
-use crate::link::{Links, NO_SOCKET, QuicLink, Stage};
+use crate::link::{Links, NO_SOCKET, Named, QuicLink, Stage};
 use crate::phases::account::TlsEnd;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::{Forwarded, Pace};
@@ -605,6 +605,23 @@ impl<D: Driver> Turn<'_, D> {
     pub(super) fn end_quics(&mut self) {
         self.end_connections(|_| true);
         self.let_leave();
+    }
+
+    /// The endpoint is lost: its connections end, because the next one does not know them. Clients
+    /// get a reset from it.
+    pub(super) fn lose_quics(&mut self) {
+        for slot in 0..self.cx.core.links.slots() {
+            let links = &mut self.cx.core.links;
+            if let Some(Named::Conn(conn)) = links.at(slot).and_then(|link| links.name(link))
+                && links.quic_mut(conn).is_some()
+            {
+                self.closed(conn, Close::Reset);
+            }
+        }
+        let core = &mut *self.cx.core;
+        for quic in core.links.take_leaving() {
+            core.timers.remove(quic.timer);
+        }
     }
 
     /// Closes the connections of some listeners: those with links now, the others when they leave.
