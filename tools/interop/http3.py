@@ -128,6 +128,28 @@ async def heads_before_their_table(port):
             assert answer["body"] == 2 * upload
 
 
+async def errors_of_others(port):
+    """Connections that end for an error of HTTP/3 have no effect on those that begin meanwhile."""
+
+    async def breaks_a_rule():
+        async with client(port) as one:
+            stream = one._quic.get_next_available_stream_id()
+            # DATA before HEADERS.
+            one._quic.send_stream_data(stream, b"\0\1a", end_stream=True)
+            one.transmit()
+            ended = await asyncio.wait_for(one.is_over, DEADLINE)
+            assert ended.error_code == 0x105, ended
+
+    async def goes_on():
+        async with client(port) as one:
+            for _ in range(12):
+                assert (await asyncio.wait_for(one.ask("/"), 5))[0] == b"200"
+                await asyncio.sleep(0.1)
+
+    await asyncio.gather(*[breaks_a_rule() for _ in range(4)])
+    await asyncio.gather(*[goes_on() for _ in range(8)])
+
+
 async def asked(connection):
     async with connection as one:
         await one.ask("/")
@@ -192,6 +214,7 @@ def main():
             asyncio.run(many_clients(port))
             asyncio.run(clients_that_give_up(port))
             asyncio.run(heads_before_their_table(port))
+            asyncio.run(errors_of_others(port))
             garbage(port)
             asyncio.run(requests(port))
             asyncio.run(soft_stop(port, program))

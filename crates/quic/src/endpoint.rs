@@ -238,10 +238,14 @@ impl Endpoint {
     }
 
     /// Exchanges news with a connection. To be called after each call that changes it, until
-    /// [`Connection::is_drained`]; after that the endpoint has forgotten it.
+    /// [`Connection::is_drained`]; after that the endpoint has forgotten it, and another connection
+    /// may have its name.
     pub fn settle(&mut self, connection: &mut Connection) {
         while let Some(event) = connection.inner.poll_endpoint_events() {
-            connection.is_drained |= event.is_drained();
+            if connection.is_drained {
+                continue;
+            }
+            connection.is_drained = event.is_drained();
             if let Some(event) = self.inner.handle_event(connection.handle, event) {
                 connection.inner.handle_event(event);
             }

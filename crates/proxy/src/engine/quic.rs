@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::model::{BindAddress, QuicBind};
 use net::relay::RelayedDatagrams;
-use net::timers::NEVER_MS;
+use net::timers::{NEVER_MS, TimerId};
 use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
 use quic::{
     Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Owner as QuicOwner, Packet, Reply,
@@ -54,6 +54,8 @@ pub(crate) struct Quics {
     waiting: Vec<(ListenerId, usize)>,
     /// Connections without links that may have something to send.
     moved: Vec<usize>,
+    /// The timers of connections that have ended.
+    timers_over: Vec<TimerId>,
     /// Listeners that close, each at this time at the latest, monotonic milliseconds.
     closing: Vec<(ListenerId, u64)>,
     /// Handshakes that are under way.
@@ -96,6 +98,7 @@ impl Quics {
             packets: Vec::new(),
             waiting: Vec::new(),
             moved: Vec::new(),
+            timers_over: Vec::new(),
             closing: Vec::new(),
             handshakes: 0,
         })
@@ -212,16 +215,31 @@ impl Quics {
                 let conn = *conn;
                 if let Some(quic) = links.quic_mut(conn) {
                     work(&mut quic.connection);
-                    self.endpoint.settle(&mut quic.connection);
+                    self.settle(&mut quic.connection);
                     links.touch(conn);
                 }
             }
             Some(Place::Leaving(quic, _)) => {
                 work(&mut quic.connection);
                 self.endpoint.settle(&mut quic.connection);
-                self.leaving_moves(handle);
+                if quic.connection.is_drained() {
+                    self.timers_over.push(quic.timer);
+                    self.places.remove(&handle);
+                } else {
+                    self.leaving_moves(handle);
+                }
             }
             None => {}
+        }
+    }
+
+    /// Exchanges news with the endpoint. As soon as that has forgotten a connection, another one may
+    /// have its name, while its link goes on for a while.
+    fn settle(&mut self, connection: &mut Connection) {
+        let was_drained = connection.is_drained();
+        self.endpoint.settle(connection);
+        if connection.is_drained() && !was_drained {
+            self.places.remove(&connection.handle().0);
         }
     }
 
@@ -550,6 +568,11 @@ impl<D: Driver> Turn<'_, D> {
             if !quic.is_established {
                 quics.handshakes = quics.handshakes.saturating_sub(1);
             }
+            // Another connection may have its name.
+            if quic.connection.is_drained() {
+                quics.timers_over.push(quic.timer);
+                continue;
+            }
             quics
                 .places
                 .insert(handle, Place::Leaving(quic, now_ms + LEAVE_MS));
@@ -557,6 +580,10 @@ impl<D: Driver> Turn<'_, D> {
         }
         let core = &mut *self.cx.core;
         for handle in std::mem::take(&mut quics.moved) {
+            // The name may be that of another connection by now.
+            let Some(Place::Leaving(..)) = quics.places.get(&handle) else {
+                continue;
+            };
             let Some(Place::Leaving(mut quic, ends_ms)) = quics.places.remove(&handle) else {
                 continue;
             };
@@ -575,6 +602,9 @@ impl<D: Driver> Turn<'_, D> {
                 core.timers.set(quic.timer, due_ms);
             }
             quics.places.insert(handle, Place::Leaving(quic, ends_ms));
+        }
+        for timer in quics.timers_over.drain(..) {
+            core.timers.remove(timer);
         }
         let is_over = quics.is_over();
         quics.closing.retain(|(listener, at_ms)| {
@@ -723,7 +753,7 @@ fn transmit<D: Driver>(io: &mut D, timers: &mut Timers, quics: &mut Quics, quic:
             None => break,
         }
     }
-    quics.endpoint.settle(&mut quic.connection);
+    quics.settle(&mut quic.connection);
     let due_ns = quic.connection.deadline_ns();
     let due_ms = due_ns.map_or(NEVER_MS, |ns| ns.div_ceil(NS_PER_MS));
     timers.set(quic.timer, due_ms);
