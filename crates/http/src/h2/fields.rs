@@ -120,6 +120,9 @@ impl<'a> Fields<'a> {
         if self.fault.is_none() && !self.has_start {
             self.fault = self.start().err();
         }
+        if self.version == Version::Http3 && self.fault.is_none() && self.lacks_host() {
+            self.fault = Some(Fault::Malformed("neither :authority nor Host"));
+        }
         if let Some(fault) = self.fault {
             self.head.clear();
             return Err(fault);
@@ -304,8 +307,14 @@ impl<'a> Fields<'a> {
         Ok(true)
     }
 
+    /// RFC 9114 §4.3.1; HTTP/2 permits it.
+    fn lacks_host(&self) -> bool {
+        matches!(self.part, Part::Request { .. }) && !self.head.has(Name::Host)
+    }
+
     /// `Host` is kept only without `:authority`, which takes precedence as in HAProxy (RFC 9113
-    /// §8.3.1 refuses a `Host` that differs).
+    /// §8.3.1 refuses a `Host` that differs). In HTTP/3 one that differs is refused (RFC 9114 §4.3.1),
+    /// by HAProxy too.
     fn check_host(&mut self, value: Span) -> Result<bool, Fault> {
         let text = self.head.slice(value);
         if is_bad_host(text, false) {
@@ -314,7 +323,7 @@ impl<'a> Fields<'a> {
         let Some(known) = self.head.get(Name::Host) else {
             return Ok(true);
         };
-        if self.pseudo.authority.is_some() {
+        if self.pseudo.authority.is_some() && self.version != Version::Http3 {
             return Ok(false);
         }
         let scheme: &[u8] = self

@@ -42,6 +42,8 @@ fn malformed_requests() {
         [&[(":unknown", "a")], GET].concat(),
         [&[(":status", "200")], GET].concat(),
         vec![],
+        // Neither the authority nor a host.
+        [&GET[..2], &GET[3..]].concat(),
     ];
     for field in [
         ("Upper", "a"),
@@ -58,6 +60,7 @@ fn malformed_requests() {
         ("upgrade", "websocket"),
         ("te", "gzip"),
         ("host", "a,b"),
+        ("host", "b.example"),
         ("content-length", "-1"),
         ("content-length", "1"),
         ("content-length", "0, 1"),
