@@ -11,6 +11,7 @@ use quinn_proto::{
 };
 use tls::quic::Agreed;
 
+use crate::paths::Paths;
 use crate::streams::{AHEAD_BYTES_MAX, Streams, parts};
 use crate::{Clock, Datagram, Handle, Packet, Received, StreamId};
 
@@ -58,6 +59,7 @@ pub struct Connection {
     told: VecDeque<Received>,
     news: News,
     lost: Option<Lost>,
+    paths: Paths,
     /// How many streams this side has opened, by direction.
     opened: [u64; 2],
 }
@@ -66,6 +68,7 @@ impl Connection {
     pub(crate) fn new(handle: Handle, inner: quinn_proto::Connection, clock: Clock) -> Connection {
         let mut connection = Connection {
             handle,
+            paths: Paths::new(inner.remote_address()),
             inner,
             is_drained: false,
             clock,
@@ -137,10 +140,13 @@ impl Connection {
 
     // ---- time and datagrams
 
-    /// Reads a datagram.
-    pub fn feed(&mut self, datagram: Datagram) {
-        self.inner.handle_event(datagram.0);
-        self.look();
+    /// Reads a datagram, unless the peer's address has changed too often.
+    pub fn feed(&mut self, now_ns: u64, datagram: Datagram) {
+        let current = self.inner.remote_address();
+        if self.paths.admits(datagram.peer, current, now_ns) {
+            self.inner.handle_event(datagram.event);
+            self.look();
+        }
     }
 
     /// When [`Connection::expire`] is due, monotonic nanoseconds.

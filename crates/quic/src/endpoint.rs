@@ -52,7 +52,10 @@ pub enum Arrival {
 
 /// A datagram of a connection.
 #[derive(Debug)]
-pub struct Datagram(pub(crate) quinn_proto::ConnectionEvent);
+pub struct Datagram {
+    pub(crate) event: quinn_proto::ConnectionEvent,
+    pub(crate) peer: SocketAddr,
+}
 
 /// A connection that a client begins.
 pub struct Incoming(quinn_proto::Incoming);
@@ -184,7 +187,8 @@ impl Endpoint {
                 .handle(now, run.peer, run.local, ecn, one, &mut reply);
             arrivals.extend(event.map(|event| match event {
                 DatagramEvent::ConnectionEvent(handle, event) => {
-                    Arrival::Connection(handle, Datagram(event))
+                    let peer = run.peer;
+                    Arrival::Connection(handle, Datagram { event, peer })
                 }
                 DatagramEvent::NewConnection(incoming) => Arrival::Incoming(Incoming(incoming)),
                 DatagramEvent::Response(transmit) => Arrival::Reply(Reply {

@@ -16,6 +16,7 @@ mod connection;
 mod endpoint;
 mod ids;
 mod limits;
+mod paths;
 mod streams;
 #[cfg(test)]
 mod tests;

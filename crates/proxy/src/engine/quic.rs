@@ -351,7 +351,7 @@ impl<D: Driver> Turn<'_, D> {
             match arrival {
                 Arrival::Connection(handle, datagram) => {
                     quics.at(&mut self.cx.core.links, handle.0, |connection| {
-                        connection.feed(datagram);
+                        connection.feed(now.mono_ns, datagram);
                     });
                 }
                 Arrival::Incoming(incoming) => self.accept_quic(&mut quics, listener, incoming),

@@ -363,7 +363,7 @@ impl Net {
             match arrival {
                 Arrival::Connection(_, datagram) => {
                     if let Some(server) = &mut self.server {
-                        server.feed(datagram);
+                        server.feed(self.now_ns, datagram);
                     }
                 }
                 Arrival::Incoming(incoming) => self.endpoint.ignore(incoming),
@@ -407,7 +407,7 @@ impl Net {
                     if let Some(server) = &mut self.server
                         && server.handle() == handle
                     {
-                        server.feed(datagram);
+                        server.feed(self.now_ns, datagram);
                         self.endpoint.settle(server);
                     }
                 }
