@@ -390,6 +390,13 @@ impl Connection {
         }
     }
 
+    /// Nobody writes any more: streams of requests whose end was not written are reset.
+    pub fn abandon(&mut self, code: u64) {
+        for id in self.streams.unfinished() {
+            self.reset(id, code);
+        }
+    }
+
     /// Tells the peer that no more of a stream is wanted. What it sent is discarded.
     pub fn stop(&mut self, id: StreamId, code: u64) {
         if let Some(stream) = self.streams.get_mut(id)

@@ -104,6 +104,17 @@ impl Streams {
         self.all.get_mut(&id)
     }
 
+    /// Streams in both directions to which more was to be written, in order.
+    pub fn unfinished(&self) -> Vec<StreamId> {
+        let open = self.all.iter().filter(|(id, stream)| {
+            let (_, dir, _) = parts(**id);
+            dir == Dir::Bi && stream.sends && !stream.ends
+        });
+        let mut ids: Vec<StreamId> = open.map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     pub fn len(&self) -> usize {
         self.all.len()
     }

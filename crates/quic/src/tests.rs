@@ -250,6 +250,30 @@ fn streams_end_by_force_from_both_sides() {
     assert_eq!(server.queued(), 0);
 }
 
+/// A request of which only a part has come does not keep a connection that is to end.
+#[test]
+fn what_nobody_answers_is_given_up() {
+    let mut net = Net::new(16, GOOD, Limits::default());
+    net.client_opens(pattern(100));
+    net.client_sends(pattern(100));
+    let mut came = 0;
+    net.run(20, |net| {
+        let received = net.server.as_mut().and_then(|server| server.receive());
+        came += usize::from(matches!(received, Some(Received::Data { .. })));
+        came == 2
+    });
+    let server = net.server.as_mut().expect("a connection");
+    server.write(4, &pattern(50), true);
+    assert!(!server.is_quiet());
+    server.abandon(12);
+    net.run(20, |net| {
+        let server = net.server.as_mut();
+        server.is_some_and(|server| server.is_quiet())
+    });
+    assert_eq!(net.client_events, [("reset", 0, 12)]);
+    assert_eq!(net.client_received[1].bytes, pattern(50));
+}
+
 #[test]
 fn a_connection_that_is_closed_is_forgotten() {
     let mut net = Net::new(8, GOOD, Limits::default());

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use config::model::{BindAddress, QuicBind};
+use config::model::QuicBind;
 use net::relay::RelayedDatagrams;
 use net::timers::{NEVER_MS, TimerId};
 use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
@@ -24,6 +24,8 @@ use crate::phases::account::TlsEnd;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::{Forwarded, Pace};
 
+/// HTTP/3's code for a request that is not answered any more (RFC 9114 §8.1).
+const REQUEST_CANCELLED: u64 = 0x10c;
 /// How long a connection that has ended here waits until its peer has everything, milliseconds.
 const LEAVE_MS: u64 = 5_000;
 /// How long the connections of QUIC go on after the listener that they need was removed,
@@ -108,6 +110,7 @@ impl Quics {
 /// What [`Server`] was made of.
 #[derive(Clone, Debug)]
 struct Origin {
+    address: SocketAddr,
     acceptors: Arc<BindAcceptors>,
     options: QuicBind,
     /// The number of the configuration.
@@ -121,9 +124,13 @@ impl Origin {
     }
 }
 
-/// What the clients of a line get; none without certificates.
+/// What the clients of a line get; none without certificates, and for a line that is not bound.
 fn origin_of(config: &RuntimeConfig, bind: BindId) -> Option<Origin> {
+    let address = config
+        .quic_address(bind)
+        .filter(|_| config.is_bound(bind))?;
     Some(Origin {
+        address,
         acceptors: Arc::clone(&*config.tls.bind(bind)?),
         options: config.bind(bind).quic,
         generation: config.generation,
@@ -194,6 +201,13 @@ impl Engine {
 }
 
 impl Quics {
+    /// A listener closes when its connections are over, at this time at the latest.
+    fn close(&mut self, listener: ListenerId, ends_ms: u64) {
+        if self.closing.iter().all(|(closing, _)| *closing != listener) {
+            self.closing.push((listener, ends_ms));
+        }
+    }
+
     /// When a listener closes at the latest, monotonic milliseconds.
     pub fn closes_ms(&self) -> u64 {
         let closing = self.closing.iter().map(|(_, at_ms)| *at_ms);
@@ -293,10 +307,9 @@ impl<D: Driver> Turn<'_, D> {
     /// Sends a datagram to an earlier process.
     fn relay(&self, place: usize, listener: ListenerId, run: &Run<'_>) {
         let config = self.cx.runtime_config;
-        let bind = config.bind(self.bind_of(listener));
-        if let BindAddress::Quic(listener) = &bind.address {
+        if let Some(listener) = config.quic_address(self.bind_of(listener)) {
             config.process.earlier[place].send(&RelayedDatagrams {
-                listener: *listener,
+                listener,
                 peer: run.peer,
                 local: run.local,
                 ecn: run.ecn,
@@ -381,17 +394,17 @@ impl<D: Driver> Turn<'_, D> {
     fn accept_quic(&mut self, quics: &mut Quics, listener: ListenerId, incoming: Incoming) {
         let bind = self.bind_of(listener);
         let config = self.cx.runtime_config;
-        let is_odd =
-            config.quic.rejects_privileged && incoming.peer().port() < PRIVILEGED_PORTS_END;
-        let Some(origin) = origin_of(config, bind).filter(|_| !is_odd) else {
-            return quics.endpoint.ignore(incoming);
-        };
         let closes = quics.closing.iter().any(|(of, _)| *of == listener);
         if closes || self.cx.is_stopping() {
             // The client goes on over TCP at once.
             let reply = quics.endpoint.refuse(incoming);
             return self.reply(listener, &reply);
         }
+        let is_odd =
+            config.quic.rejects_privileged && incoming.peer().port() < PRIVILEGED_PORTS_END;
+        let Some(origin) = origin_of(config, bind).filter(|_| !is_odd) else {
+            return quics.endpoint.ignore(incoming);
+        };
         let asks = quics.handshakes >= config.quic.retry_threshold || origin.options.forces_retry;
         if asks && !incoming.is_validated() {
             if let Some(reply) = quics.endpoint.retry(incoming) {
@@ -404,6 +417,7 @@ impl<D: Driver> Turn<'_, D> {
         let (Some(place), true) = (place, self.admits_quic(bind)) else {
             return quics.endpoint.ignore(incoming);
         };
+        let port = origin.address.port();
         let known = quics.servers.iter().position(|(of, ..)| *of == listener);
         let server = match known.map(|at| &quics.servers[at]) {
             Some((_, of, server)) if of.is_same(&origin) => server.clone(),
@@ -417,10 +431,6 @@ impl<D: Driver> Turn<'_, D> {
                 quics.servers.push((listener, origin, server.clone()));
                 server
             }
-        };
-        let port = match &self.cx.runtime_config.bind(bind).address {
-            BindAddress::Quic(addr) => addr.port(),
-            BindAddress::Addr(_) | BindAddress::Fd(_) => 0,
         };
         let ip = incoming
             .local()
@@ -563,7 +573,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         let now_ms = self.cx.now_ms();
-        for quic in self.cx.core.links.take_leaving() {
+        for mut quic in self.cx.core.links.take_leaving() {
             let handle = quic.connection.handle().0;
             if !quic.is_established {
                 quics.handshakes = quics.handshakes.saturating_sub(1);
@@ -573,6 +583,7 @@ impl<D: Driver> Turn<'_, D> {
                 quics.timers_over.push(quic.timer);
                 continue;
             }
+            quic.connection.abandon(REQUEST_CANCELLED);
             quics
                 .places
                 .insert(handle, Place::Leaving(quic, now_ms + LEAVE_MS));
@@ -693,45 +704,34 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Closes a listener of QUIC that the configuration lacks, because its connections need it for a
-    /// while. Whether it is one.
+    /// while. Whether it is one that has had connections.
     pub(super) fn close_lost_quic(&mut self, listener: ListenerId) -> bool {
         let config = self.cx.runtime_config;
-        let quics = self.state.quics.as_ref();
-        let address = &config.bind(self.bind_of(listener)).address;
-        if quics.is_none() || !matches!(address, BindAddress::Quic(_)) {
+        let Some(quics) = &mut self.state.quics else {
             return false;
-        }
-        let others = config
+        };
+        let known = quics.servers.iter().find(|(of, ..)| *of == listener);
+        let Some(address) = known.map(|(_, origin, _)| origin.address) else {
+            return false;
+        };
+        let mut others = config
             .listeners
             .iter()
             .filter(|bind| config.is_bound(**bind));
-        let mut others = others.map(|bind| &config.bind(*bind).address);
         // The same socket then.
-        if others.any(|other| other == address) {
+        if others.any(|bind| config.quic_address(*bind) == Some(address)) {
             self.cx.io.stop_receiving(listener);
         }
-        self.close_listener(listener, self.cx.now_ms() + QUIC_CLOSE_MS);
+        quics.close(listener, self.cx.io.now_ms() + QUIC_CLOSE_MS);
         true
     }
 
     /// Closes a listener. That of QUIC goes on until its connections are over, until `ends_ms` at
     /// the latest, because they need it.
     pub(super) fn close_listener(&mut self, listener: ListenerId, ends_ms: u64) {
-        let bind = self.bind_of(listener);
-        let is_quic = matches!(
-            self.cx.runtime_config.bind(bind).address,
-            BindAddress::Quic(_)
-        );
+        let address = self.cx.runtime_config.quic_address(self.bind_of(listener));
         match &mut self.state.quics {
-            Some(quics) if is_quic => {
-                if quics
-                    .closing
-                    .iter()
-                    .all(|(closing, _)| *closing != listener)
-                {
-                    quics.closing.push((listener, ends_ms));
-                }
-            }
+            Some(quics) if address.is_some() => quics.close(listener, ends_ms),
             _ => self.cx.io.unlisten(listener),
         }
     }
