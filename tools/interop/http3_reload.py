@@ -56,9 +56,12 @@ class Files:
         self.crt, self.port, self.origin = crt, port, origin()
         self.path, self.socket = f"{crt}.cfg", f"{crt}.sock"
 
-    def write(self, name, threads=2):
+    def write(self, name, threads=2, without=None):
+        text = CONFIG.format(crt=self.crt, port=self.port, origin=self.origin, name=name, threads=threads)
+        if without:
+            text = "\n".join(line for line in text.splitlines() if without not in line) + "\n"
         with open(self.path, "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(crt=self.crt, port=self.port, origin=self.origin, name=name, threads=threads))
+            file.write(text)
 
 
 async def serves(port, name):
@@ -124,6 +127,15 @@ async def in_place(files):
             assert "is in use" in answer, answer
             assert (await one.ask("/"))[1].endswith(str(number).encode())
         await work
+        # The line goes, and its clients are told; then it comes again.
+        files.write("0", without="bind quic4@")
+        assert "is in use" in await asyncio.to_thread(command, files.socket, "reload")
+        await asyncio.wait_for(one.is_over, DEADLINE_OF_IDLE)
+    files.write("1")
+    assert "is in use" in await asyncio.to_thread(command, files.socket, "reload")
+    await serves(files.port, "1")
+    info = await asyncio.to_thread(command, files.socket, "show info")
+    assert "Panics: 0" in info, info
 
 
 async def at_once(port, program):

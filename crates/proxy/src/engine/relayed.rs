@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 
-use config::model::BindAddress;
 use net::relay::RelayedDatagrams;
 use net::{ListenerId, WorkerId};
 
@@ -14,9 +13,8 @@ impl Generation {
     pub fn quic_listeners(&self, address: SocketAddr) -> impl Iterator<Item = ListenerId> {
         let config = &self.runtime_config;
         let listeners = config.listeners.iter().enumerate();
-        let of_address = listeners.filter(move |(_, bind)| {
-            matches!(&config.bind(**bind).address, BindAddress::Quic(addr) if *addr == address)
-        });
+        let of_address =
+            listeners.filter(move |(_, bind)| config.quic_address(**bind) == Some(address));
         of_address.map(|(listener, _)| ListenerId(listener as u32))
     }
 

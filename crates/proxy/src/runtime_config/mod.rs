@@ -315,6 +315,16 @@ impl RuntimeConfig {
         self.is_bound_at(line.frontend.place(), line.place)
     }
 
+    /// The address of a line with QUIC. None for another one, and for one that this configuration
+    /// lacks.
+    pub(crate) fn quic_address(&self, line: BindId) -> Option<std::net::SocketAddr> {
+        let proxy = self.config.proxies.get(line.frontend.place())?;
+        match proxy.binds.get(line.place)?.address {
+            config::model::BindAddress::Quic(address) => Some(address),
+            config::model::BindAddress::Addr(_) | config::model::BindAddress::Fd(_) => None,
+        }
+    }
+
     /// The same for the index of a frontend in the configuration, and that of its bind line.
     #[must_use]
     pub fn is_bound_at(&self, frontend: usize, bind: usize) -> bool {
