@@ -121,7 +121,7 @@ impl<'a> Fields<'a> {
             self.fault = self.start().err();
         }
         if self.version == Version::Http3 && self.fault.is_none() && self.lacks_host() {
-            self.fault = Some(Fault::Malformed("neither :authority nor Host"));
+            self.fault = Some(Fault::Malformed("no :authority and no Host"));
         }
         if let Some(fault) = self.fault {
             self.head.clear();
@@ -309,7 +309,8 @@ impl<'a> Fields<'a> {
 
     /// RFC 9114 §4.3.1; HTTP/2 permits it.
     fn lacks_host(&self) -> bool {
-        matches!(self.part, Part::Request { .. }) && !self.head.has(Name::Host)
+        matches!(self.part, Part::Request { .. })
+            && self.head.get(Name::Host).is_none_or(<[u8]>::is_empty)
     }
 
     /// `Host` is kept only without `:authority`, which takes precedence as in HAProxy (RFC 9113

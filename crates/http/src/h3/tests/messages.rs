@@ -44,6 +44,7 @@ fn malformed_requests() {
         vec![],
         // Neither the authority nor a host.
         [&GET[..2], &GET[3..]].concat(),
+        [&GET[..2], &GET[3..], &[("host", "")]].concat(),
     ];
     for field in [
         ("Upper", "a"),
