@@ -91,12 +91,16 @@ fn secrets_of(texts: &[Text], place: Option<&(String, u32)>) -> Vec<String> {
 
 /// The text of a message without the secrets of its line.
 fn message_without_secrets(texts: &[Text], notice: &Notice) -> String {
-    secrets_of(texts, notice.place.as_ref())
-        .iter()
-        .filter(|secret| !secret.is_empty())
-        .fold(notice.message.clone(), |message, secret| {
-            message.replace(&**secret, secrets::HIDDEN)
-        })
+    let secrets = secrets_of(texts, notice.place.as_ref());
+    cut_out(notice.message.clone(), &secrets)
+}
+
+/// A text with [`secrets::HIDDEN`] in place of each of these secrets.
+pub fn cut_out(text: String, secrets: &[String]) -> String {
+    let secrets = secrets.iter().filter(|secret| !secret.is_empty());
+    secrets.fold(text, |text, secret| {
+        text.replace(&**secret, secrets::HIDDEN)
+    })
 }
 
 #[cfg(test)]

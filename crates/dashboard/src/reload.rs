@@ -3,6 +3,8 @@
 use config::secrets;
 use serde_json::{Map, Value};
 
+use crate::configuration::cut_out;
+
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reload {
@@ -30,8 +32,8 @@ pub fn read(body: &[u8]) -> Result<Reload, String> {
     }
 }
 
-/// A text of the command without secrets. The effects have none. A message about a line quotes that
-/// line below, indented, mostly with a mark below the word at fault; both may have words of it.
+/// The answer of the command without secrets. The effects in it have none. A message about a line has
+/// that line below it, indented, and often a mark below the wrong word. Both may show a secret.
 pub fn without_secrets(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut hidden = Vec::new();
@@ -47,11 +49,7 @@ pub fn without_secrets(text: &str) -> String {
         shown.push('\n');
         is_below_message = line.starts_with('[');
     }
-    hidden.retain(|secret| !secret.is_empty());
-    let secrets = hidden.iter();
-    secrets.fold(shown, |text, secret| {
-        text.replace(&**secret, secrets::HIDDEN)
-    })
+    cut_out(shown, &hidden)
 }
 
 /// Where the mark of a line ends, in characters; None for a line that is no mark.
@@ -61,8 +59,8 @@ fn end_of_mark(line: &str) -> Option<usize> {
     is_mark.then(|| line.chars().count())
 }
 
-/// A quoted line without its secrets, which are appended to `hidden`. Nobody knows what the words
-/// after the fault are, so that all of them are hidden.
+/// A quoted line without its secrets, which are appended to `hidden`. All words after the wrong one are
+/// hidden, because nothing tells which of them are secrets.
 fn quote(line: &str, mark: Option<usize>, hidden: &mut Vec<String>) -> String {
     let end = mark.and_then(|mark| line.char_indices().nth(mark));
     let (known, unknown) = line.split_at(end.map_or(line.len(), |(at, _)| at));

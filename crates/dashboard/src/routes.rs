@@ -222,7 +222,7 @@ impl Site {
             Ok(asked) => asked,
             Err(why) => return reply::error(StatusCode::BAD_REQUEST, &why),
         };
-        // A refusal is an answer like another: it tells what to correct in the files.
+        // The status is 200 also if the files are refused: the page shows the text, which says why.
         let done = reload(asked);
         let is_refused = done.is_err();
         let text = reload::without_secrets(&done.unwrap_or_else(|why| why));

@@ -6,7 +6,7 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixDatagram;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,7 +22,8 @@ const NOTHING: u8 = 0;
 const DATAGRAMS: u8 = 1;
 const READS: u8 = 2;
 
-/// An address: its family, 16 bytes, and the port.
+/// The length of an address in a message: one byte for its family, 16 for the address, two for the
+/// port.
 const ADDRESS_BYTES: usize = 1 + 16 + 2;
 /// What is before the datagrams: kind, listener, peer, local address, ECN, length of a datagram.
 const HEAD_BYTES: usize = 1 + 3 * ADDRESS_BYTES + 1 + 2;
@@ -114,7 +115,7 @@ impl Sender {
         self.socket.try_clone().map(OwnedFd::from)
     }
 
-    /// Whether the other process has ended, as far as this one knows.
+    /// Whether a message to the other process has failed because that process has ended.
     pub fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
     }
@@ -146,7 +147,7 @@ impl Sender {
     pub fn tell_reads(&self, listener: SocketAddr) {
         let mut message = vec![READS];
         put_address(&mut message, Some(listener));
-        // The other process may have ended, or stand still.
+        // It fails if the other process has ended or does not run.
         let _ = self.socket.send(&message);
     }
 
@@ -159,14 +160,8 @@ impl Sender {
     }
 }
 
-impl AsFd for Receiver {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 impl Receiver {
-    /// Waits for a message. None for one that is none.
+    /// Waits for a message. None if the bytes are not a message.
     ///
     /// # Errors
     /// `errno` of `recv`.

@@ -19,7 +19,7 @@ const OTHER_STREAMS_MAX: u32 = 8;
 
 /// The most request streams that a client may have open: the library has something of each from the
 /// beginning.
-pub const STREAMS_MAX: u32 = 10_000;
+const STREAMS_MAX: u32 = 10_000;
 
 /// The algorithm that decides how much is in flight (`quic-cc-algo`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

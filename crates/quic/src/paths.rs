@@ -1,6 +1,6 @@
-//! How often a peer's address may change. A datagram from another address is answered there with a
-//! whole datagram, however short it was, so that a peer could aim much at addresses that are not its
-//! own (RFC 9000 §8.1, §9.3.1) if it changed with each.
+//! How often a peer's address may change. The answer to a datagram from a new address may be much
+//! longer than that datagram. A peer that forges a new address for each datagram could have many bytes
+//! sent to others (RFC 9000 §8.1, §9.3.1).
 
 use std::net::SocketAddr;
 
@@ -34,7 +34,7 @@ impl Paths {
         }
     }
 
-    /// Whether a datagram may be read. `current`: the address to which we send.
+    /// Whether a datagram from this address is read. `current`: the address that we send to now.
     pub fn admits(&mut self, from: SocketAddr, current: SocketAddr, now_ns: u64) -> bool {
         if from == current && current == self.home {
             return true;

@@ -104,7 +104,7 @@ impl Streams {
         self.all.get_mut(&id)
     }
 
-    /// Streams in both directions to which more was to be written, in order.
+    /// The streams of requests whose end was not written yet, by their numbers.
     pub fn unfinished(&self) -> Vec<StreamId> {
         let open = self.all.iter().filter(|(id, stream)| {
             let (_, dir, _) = parts(**id);

@@ -51,6 +51,10 @@ const INIT: i32 = 1;
 /// How long the other side may be silent.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
+fn relay_name(number: u8) -> String {
+    format!("{RELAY}{number}")
+}
+
 /// The listening sockets of this process, for the process that follows it.
 #[derive(Debug, Default)]
 pub(crate) struct Exposed {
@@ -82,16 +86,23 @@ impl Exposed {
     pub fn add_relay(&self, sender: OwnedFd, number: u8) {
         let socket = ExposedSocket {
             fd: Arc::new(sender),
-            interface: Some(format!("{RELAY}{number}")),
+            interface: Some(relay_name(number)),
         };
         self.sockets().insert(0, socket);
     }
 
-    /// Whether a socket is one of datagrams.
+    /// Whether there are sockets of datagrams.
     pub fn has_datagrams(&self) -> bool {
-        let is_datagram =
-            |fd: &OwnedFd| net::sys::socket_type(fd.as_raw_fd()).is_ok_and(is_of_datagrams);
+        let is_datagram = |fd: &OwnedFd| matches!(Kind::of(fd), Ok(Some(Kind::Datagrams)));
         self.sockets().iter().any(|socket| is_datagram(&socket.fd))
+    }
+
+    /// Whether [`Exposed::add_relay`] was called for the process with this number.
+    pub fn has_relay(&self, number: u8) -> bool {
+        let name = relay_name(number);
+        let sockets = self.sockets();
+        let mut names = sockets.iter().map(|socket| socket.interface.as_ref());
+        names.any(|interface| interface == Some(&name))
     }
 
     /// Adds further sockets.
@@ -215,8 +226,15 @@ pub(crate) enum Kind {
     Datagrams,
 }
 
-fn is_of_datagrams(kind: i32) -> bool {
-    kind == libc::SOCK_DGRAM
+impl Kind {
+    /// None for a socket that Spangate does not listen on.
+    fn of(socket: &OwnedFd) -> io::Result<Option<Kind>> {
+        Ok(match net::sys::socket_type(socket.as_raw_fd())? {
+            libc::SOCK_STREAM => Some(Kind::Connections),
+            libc::SOCK_DGRAM => Some(Kind::Datagrams),
+            _ => None,
+        })
+    }
 }
 
 #[derive(Debug)]
@@ -226,6 +244,23 @@ struct TakenSocket {
     kind: Kind,
     v6only: bool,
     interface: Option<String>,
+}
+
+impl TakenSocket {
+    /// None for a socket that Spangate does not listen on.
+    fn of(fd: OwnedFd, interface: Option<String>) -> io::Result<Option<TakenSocket>> {
+        let Some(kind) = Kind::of(&fd)? else {
+            return Ok(None);
+        };
+        let addr = net::sys::local_addr(fd.as_raw_fd())?;
+        Ok(Some(TakenSocket {
+            v6only: is_ipv6(&addr) && net::sys::is_v6only(fd.as_raw_fd())?,
+            addr,
+            kind,
+            fd,
+            interface,
+        }))
+    }
 }
 
 impl Taken {
@@ -296,23 +331,10 @@ impl Taken {
             }
             return Ok(());
         }
-        let raw = fd.as_raw_fd();
-        let kind = match net::sys::socket_type(raw)? {
-            libc::SOCK_STREAM => Kind::Connections,
-            kind if is_of_datagrams(kind) => Kind::Datagrams,
-            _ => return Ok(()),
-        };
-        if !namespace.is_empty() {
-            return Ok(());
+        if namespace.is_empty() {
+            let interface = interface.map(|text| text.into_owned());
+            self.sockets.extend(TakenSocket::of(fd, interface)?);
         }
-        let addr = net::sys::local_addr(raw)?;
-        self.sockets.push(TakenSocket {
-            v6only: is_ipv6(&addr) && net::sys::is_v6only(raw)?,
-            addr,
-            kind,
-            fd,
-            interface: interface.map(|text| text.into_owned()),
-        });
         Ok(())
     }
 
@@ -323,20 +345,7 @@ impl Taken {
 
     /// The sockets of lines of this process that close.
     pub fn from_own(sockets: &[Arc<OwnedFd>]) -> Taken {
-        let own = |fd: &Arc<OwnedFd>| {
-            let addr = net::sys::local_addr(fd.as_raw_fd()).ok()?;
-            let v6only = is_ipv6(&addr) && net::sys::is_v6only(fd.as_raw_fd()).ok()?;
-            Some(TakenSocket {
-                kind: match net::sys::socket_type(fd.as_raw_fd()).ok()? {
-                    kind if is_of_datagrams(kind) => Kind::Datagrams,
-                    _ => Kind::Connections,
-                },
-                fd: fd.try_clone().ok()?,
-                addr,
-                v6only,
-                interface: None,
-            })
-        };
+        let own = |fd: &Arc<OwnedFd>| TakenSocket::of(fd.try_clone().ok()?, None).ok()?;
         Taken {
             sockets: sockets.iter().filter_map(own).collect(),
             relays: Vec::new(),
@@ -540,6 +549,11 @@ mod tests {
         (Exposed::new(sockets.collect()), addrs)
     }
 
+    fn count_taken(taken: &mut Taken, addr: &Addr, interface: Option<&str>) -> usize {
+        let sockets = taken.take(Kind::Connections, addr, || false, interface);
+        sockets.len()
+    }
+
     fn handed_over(exposed: Exposed) -> io::Result<Taken> {
         let (here, there) = Channel::pair().expect("a channel");
         Arc::new(there)
@@ -553,16 +567,8 @@ mod tests {
         let (exposed, addrs) = exposed(FDS_A_MESSAGE + 5);
         let mut taken = handed_over(exposed).expect("sockets");
         for addr in addrs {
-            assert_eq!(
-                taken.take(Kind::Connections, &addr, || false, None).len(),
-                1,
-                "{addr}"
-            );
-            assert_eq!(
-                taken.take(Kind::Connections, &addr, || false, None).len(),
-                0,
-                "{addr}"
-            );
+            assert_eq!(count_taken(&mut taken, &addr, None), 1, "{addr}");
+            assert_eq!(count_taken(&mut taken, &addr, None), 0, "{addr}");
         }
         assert!(taken.sockets.is_empty());
     }
@@ -583,22 +589,9 @@ mod tests {
         };
         let ((one, addr), (other, _)) = (socket(Some("lo")), socket(None));
         let mut taken = handed_over(Exposed::new(vec![one, other])).expect("sockets");
-        assert_eq!(
-            taken.take(Kind::Connections, &addr, || false, None).len(),
-            0
-        );
-        assert_eq!(
-            taken
-                .take(Kind::Connections, &addr, || false, Some("eth0"))
-                .len(),
-            0
-        );
-        assert_eq!(
-            taken
-                .take(Kind::Connections, &addr, || false, Some("lo"))
-                .len(),
-            1
-        );
+        assert_eq!(count_taken(&mut taken, &addr, None), 0);
+        assert_eq!(count_taken(&mut taken, &addr, Some("eth0")), 0);
+        assert_eq!(count_taken(&mut taken, &addr, Some("lo")), 1);
         let mut records = Records(b"\x02ns\x00\0\0\0\0\x00\x02lo\0\0\0\0\x05lo");
         assert_eq!(records.next(), Some((&b"ns"[..], &b""[..])));
         assert_eq!(records.next(), Some((&b""[..], &b"lo"[..])));

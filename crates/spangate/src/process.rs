@@ -253,13 +253,11 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
     let doors = control
         .start(Arc::clone(&subjects))
         .map_err(|error| format!("Cannot start the runtime interface : {error}."))?;
-    let mut relays = false;
     if exposed.has_datagrams() {
         earlier.expose(&exposed);
-        quic_relay::start(&exposed, number, &current, workers.inboxes())
-            .map_err(|error| format!("Cannot start the relay of QUIC : {error}."))?;
-        relays = true;
     }
+    quic_relay::start(&exposed, number, &current, workers.inboxes())
+        .map_err(|error| format!("Cannot start the relay of QUIC : {error}."))?;
     // From here on, this process serves.
     earlier.tell_reads();
     if let Some(old) = &args.old {
@@ -316,7 +314,6 @@ fn start(args: &Args, loaded: Loaded, master: Option<Master<'_>>) -> Result<Exit
         inputs,
         names,
         exposed,
-        relays,
         frontends,
         reporter,
         doors: Some(doors),
@@ -457,8 +454,6 @@ struct Serving {
     /// The threads that resolve names, where there are some.
     names: Option<Names>,
     exposed: Arc<Exposed>,
-    /// The next process can send datagrams of QUIC.
-    relays: bool,
     frontends: Arc<Frontends>,
     reporter: Arc<EventReporter>,
     /// The running runtime interface.

@@ -65,7 +65,8 @@ impl Earlier {
     }
 }
 
-/// Receives what later processes send, on a thread of its own. `number`: that of this process.
+/// Starts a thread that receives the messages of later processes, unless it runs already or no socket
+/// has datagrams. `number`: that of this process.
 ///
 /// # Errors
 /// There is no socket or no thread.
@@ -75,6 +76,9 @@ pub(crate) fn start(
     current: &Arc<Current>,
     workers: &Inboxes,
 ) -> io::Result<()> {
+    if !exposed.has_datagrams() || exposed.has_relay(number) {
+        return Ok(());
+    }
     let (sender, receiver) = relay::pair()?;
     let (current, workers) = (Arc::clone(current), workers.clone());
     let builder = std::thread::Builder::new()

@@ -21,7 +21,7 @@ pub(crate) struct Sockets {
     /// The inherited descriptors that `fd@` names, by number.
     inherited: HashMap<i32, Arc<OwnedFd>>,
     exposed: Vec<ExposedSocket>,
-    /// The addresses whose datagrams the previous process has read.
+    /// The addresses whose sockets of datagrams were taken over from the previous process.
     datagrams_taken: Vec<SocketAddr>,
     /// The process runs: other descriptors than these may be its own.
     is_running: bool,

@@ -5,8 +5,5 @@ use super::line::{Cursor, Parse};
 /// `quic-cc-algo cubic|newreno|bbr|nocc[(<arguments>)]`
 pub fn quic_algorithm(cursor: &mut Cursor<'_>) -> Parse {
     let text = cursor.value("a congestion control algorithm")?;
-    match text.split('(').next() {
-        Some("cubic" | "newreno" | "bbr" | "nocc") => Ok(()),
-        _ => Err(cursor.fault(format!("'{text}' : unknown control congestion algorithm."))),
-    }
+    super::quic::algorithm(text, cursor).map(|_| ())
 }

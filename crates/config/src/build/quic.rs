@@ -52,7 +52,7 @@ pub fn number(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         _ => Args::Own(super::threads::not_zero),
     };
     check(build, line, &args)?;
-    // Negative numbers are those of HAProxy, which reads them so.
+    // HAProxy reads a negative number as a very large one.
     let number = leading_integer(line.arg(1)).parse::<i64>().ok();
     let number = number.map(|number| u32::try_from(number).unwrap_or(u32::MAX));
     let quic = &mut build.global.quic;
@@ -86,17 +86,9 @@ pub fn size(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
 /// `quic-cc-algo cubic|newreno|bbr|nocc[(<window>)]`
 pub fn congestion(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     let text = cursor.value("a congestion control algorithm")?;
-    let (name, rest) = text.split_once('(').unwrap_or((text, ""));
-    bind.quic.congestion = match name {
-        "cubic" => QuicCongestion::Cubic,
-        "newreno" => QuicCongestion::NewReno,
-        "bbr" => QuicCongestion::Bbr,
-        "nocc" => QuicCongestion::None,
-        _ => {
-            return Err(cursor.fault(format!("'{text}' : unknown control congestion algorithm.")));
-        }
-    };
-    // Others follow for other algorithms of HAProxy.
+    let (_, rest) = text.split_once('(').unwrap_or((text, ""));
+    bind.quic.congestion = algorithm(text, cursor)?;
+    // HAProxy has further arguments, which have no meaning here.
     let window = rest.split([',', ')']).next().unwrap_or_default();
     if window.is_empty() {
         return Ok(());
@@ -110,6 +102,17 @@ pub fn congestion(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
     };
     bind.quic.window_bytes = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
     Ok(())
+}
+
+/// The algorithm before the parentheses of `quic-cc-algo`.
+pub fn algorithm(text: &str, cursor: &Cursor<'_>) -> Parse<QuicCongestion> {
+    match text.split('(').next() {
+        Some("cubic") => Ok(QuicCongestion::Cubic),
+        Some("newreno") => Ok(QuicCongestion::NewReno),
+        Some("bbr") => Ok(QuicCongestion::Bbr),
+        Some("nocc") => Ok(QuicCongestion::None),
+        _ => Err(cursor.fault(format!("'{text}' : unknown control congestion algorithm."))),
+    }
 }
 
 /// `quic-force-retry`

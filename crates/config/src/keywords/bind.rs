@@ -1,6 +1,7 @@
 //! Options of a `bind` line (manual §5.1). TLS options have a separate table ([`super::tls`]).
 
 use super::arguments::Args;
+use super::global::UDP_SOCKETS;
 use super::{Keyword, Places, Secret};
 use crate::build::bind::{self, BindParser};
 use crate::build::{quic, threads};
@@ -32,8 +33,6 @@ const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'stati
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 
-const SOCKETS: &str = "the QUIC connections of a worker share its socket";
-
 /// Every option of a `bind` line except those of TLS.
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<BindParser>] = &[
@@ -62,7 +61,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     partly("proto", WORD, bind::proto, "protocols but `h1`, `h2` and none", "Forces a protocol."),
     yes("quic-cc-algo", WORD, quic::congestion, "QUIC congestion control: `cubic`, `newreno`, `bbr` or `nocc`, each with the largest window."),
     yes("quic-force-retry", NONE, quic::force_retry, "Each QUIC client has to show that it has its address."),
-    moot("quic-socket", SOCKETS, Args::OneOf(&["connection", "listener"]), "Sockets of QUIC connections."),
+    moot("quic-socket", UDP_SOCKETS, Args::OneOf(&["connection", "listener"]), "Sockets of QUIC connections."),
     yes("severity-output", WORD, bind::severity_output, "How the runtime interface shows severities."),
     moot("shards", "every worker has its own listeners", Args::Own(threads::shards), "Number of sockets for one address."),
     yes("tcp-md5sig", WORD, bind::tcp_md5sig, "TCP MD5 signatures.").secret(Secret::All),

@@ -54,7 +54,8 @@ const LUA_PATH: Args = Args::OneOf(&["path", "cpath"]);
 
 const PLACEMENT: &str = "the kernel's scheduler places the threads";
 const CONGESTION: &str = "quinn's congestion control has its own rules";
-const UDP_SOCKETS: &str = "the QUIC connections of a worker share its socket";
+/// Also for options of `bind`.
+pub(super) const UDP_SOCKETS: &str = "the QUIC connections of a worker share its socket";
 const SCHEDULER: &str = "it tunes HAProxy's own scheduler, which does not exist here";
 const BUFFERS: &str = "it tunes HAProxy's buffer pool, which does not exist here";
 const COPY: &str = "it tunes HAProxy's zero-copy forwarding, which does not exist here";

@@ -71,7 +71,7 @@ impl Engine {
         for slot in 0..self.core.links.slots() {
             let _ = run(|| self.turn(driver).close_untied(slot));
         }
-        // The panic came while the endpoint was taken out.
+        // The panic has lost the endpoint, or there never was one.
         if self.state.quics.is_none() {
             let _ = run(|| self.turn(driver).lose_quics());
         }

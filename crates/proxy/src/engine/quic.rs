@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use config::model::QuicBind;
 use net::relay::RelayedDatagrams;
-use net::timers::{NEVER_MS, TimerId};
+use net::timers::NEVER_MS;
 use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
 use quic::{
     Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Owner as QuicOwner, Packet, Reply,
@@ -19,7 +19,8 @@ use tls::quic::QuicAcceptor;
 use super::secure::{failed_facts, tls_facts};
 use super::{Engine, Turn};
 use crate::ids::{BindId, ConnId, Owner, Timers};
-use crate::link::{Links, NO_SOCKET, Named, QuicLink, Stage};
+use crate::link::{NO_SOCKET, Named, QuicLink, Stage};
+use crate::phases::Core;
 use crate::phases::account::TlsEnd;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::{Forwarded, Pace};
@@ -56,8 +57,6 @@ pub(crate) struct Quics {
     waiting: Vec<(ListenerId, usize)>,
     /// Connections without links that may have something to send.
     moved: Vec<usize>,
-    /// The timers of connections that have ended.
-    timers_over: Vec<TimerId>,
     /// Listeners that close, each at this time at the latest, monotonic milliseconds.
     closing: Vec<(ListenerId, u64)>,
     /// Handshakes that are under way.
@@ -100,7 +99,6 @@ impl Quics {
             packets: Vec::new(),
             waiting: Vec::new(),
             moved: Vec::new(),
-            timers_over: Vec::new(),
             closing: Vec::new(),
             handshakes: 0,
         })
@@ -119,8 +117,8 @@ struct Origin {
 
 impl Origin {
     fn is_same(&self, other: &Origin) -> bool {
-        Arc::ptr_eq(&self.acceptors, &other.acceptors)
-            && (self.options, self.generation) == (other.options, other.generation)
+        // The options are those of the configuration.
+        Arc::ptr_eq(&self.acceptors, &other.acceptors) && self.generation == other.generation
     }
 }
 
@@ -177,7 +175,7 @@ impl Engine {
     pub(super) fn quic_timeout<D: Driver>(&mut self, driver: &mut D, handle: u32) {
         let now_ns = driver.now().mono_ns;
         if let Some(quics) = self.state.quics.as_mut() {
-            quics.at(&mut self.core.links, handle as usize, |connection| {
+            quics.at(&mut self.core, handle as usize, |connection| {
                 connection.expire(now_ns);
             });
         }
@@ -195,13 +193,13 @@ impl Engine {
                 continue;
             }
             quics.waiting.swap_remove(at);
-            quics.at(&mut self.core.links, handle, |_| ());
+            quics.at(&mut self.core, handle, |_| ());
         }
     }
 }
 
 impl Quics {
-    /// A listener closes when its connections are over, at this time at the latest.
+    /// Closes a listener when all connections are over, and at this time at the latest.
     fn close(&mut self, listener: ListenerId, ends_ms: u64) {
         if self.closing.iter().all(|(closing, _)| *closing != listener) {
             self.closing.push((listener, ends_ms));
@@ -223,21 +221,21 @@ impl Quics {
     }
 
     /// Works on a connection, which may have to send something then.
-    fn at(&mut self, links: &mut Links, handle: usize, work: impl FnOnce(&mut Connection)) {
+    fn at(&mut self, core: &mut Core, handle: usize, work: impl FnOnce(&mut Connection)) {
         match self.places.get_mut(&handle) {
             Some(Place::Link(conn)) => {
                 let conn = *conn;
-                if let Some(quic) = links.quic_mut(conn) {
+                if let Some(quic) = core.links.quic_mut(conn) {
                     work(&mut quic.connection);
                     self.settle(&mut quic.connection);
-                    links.touch(conn);
+                    core.links.touch(conn);
                 }
             }
             Some(Place::Leaving(quic, _)) => {
                 work(&mut quic.connection);
                 self.endpoint.settle(&mut quic.connection);
                 if quic.connection.is_drained() {
-                    self.timers_over.push(quic.timer);
+                    core.timers.remove(quic.timer);
                     self.places.remove(&handle);
                 } else {
                     self.leaving_moves(handle);
@@ -247,8 +245,9 @@ impl Quics {
         }
     }
 
-    /// Exchanges news with the endpoint. As soon as that has forgotten a connection, another one may
-    /// have its name, while its link goes on for a while.
+    /// Exchanges news with the endpoint. When the endpoint has forgotten a connection, the place of that
+    /// connection is given up at once: the next connection may get the same name, although the link of
+    /// the first one still exists.
     fn settle(&mut self, connection: &mut Connection) {
         let was_drained = connection.is_drained();
         self.endpoint.settle(connection);
@@ -363,7 +362,7 @@ impl<D: Driver> Turn<'_, D> {
         for arrival in arrivals.drain(..) {
             match arrival {
                 Arrival::Connection(handle, datagram) => {
-                    quics.at(&mut self.cx.core.links, handle.0, |connection| {
+                    quics.at(self.cx.core, handle.0, |connection| {
                         connection.feed(now.mono_ns, datagram);
                     });
                 }
@@ -580,7 +579,7 @@ impl<D: Driver> Turn<'_, D> {
             }
             // Another connection may have its name.
             if quic.connection.is_drained() {
-                quics.timers_over.push(quic.timer);
+                self.cx.core.timers.remove(quic.timer);
                 continue;
             }
             quic.connection.abandon(REQUEST_CANCELLED);
@@ -614,9 +613,6 @@ impl<D: Driver> Turn<'_, D> {
             }
             quics.places.insert(handle, Place::Leaving(quic, ends_ms));
         }
-        for timer in quics.timers_over.drain(..) {
-            core.timers.remove(timer);
-        }
         let is_over = quics.is_over();
         quics.closing.retain(|(listener, at_ms)| {
             let closes = is_over || *at_ms <= now_ms;
@@ -642,7 +638,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Closes all connections: their peers need not wait until they know it by the silence.
+    /// Closes all connections, so that their peers do not wait for them until a timeout.
     pub(super) fn end_quics(&mut self) {
         self.end_connections(|_| true);
         self.let_leave();
@@ -670,18 +666,19 @@ impl<D: Driver> Turn<'_, D> {
         let Some(quics) = &mut self.state.quics else {
             return;
         };
-        let mut links = Vec::new();
+        let (mut links, mut leaving) = (Vec::new(), Vec::new());
         for (handle, place) in &mut quics.places {
             match place {
                 Place::Link(conn) => links.push(*conn),
                 Place::Leaving(quic, ends_ms) if of(quic.listener) => {
                     *ends_ms = 0;
-                    if !quics.moved.contains(handle) {
-                        quics.moved.push(*handle);
-                    }
+                    leaving.push(*handle);
                 }
                 Place::Leaving(..) => {}
             }
+        }
+        for handle in leaving {
+            quics.leaving_moves(handle);
         }
         for conn in links {
             let quic = self.cx.core.links.quic_mut(conn);
@@ -703,8 +700,8 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Closes a listener of QUIC that the configuration lacks, because its connections need it for a
-    /// while. Whether it is one that has had connections.
+    /// Closes a listener that the configuration lacks, if it is one of QUIC that has had connections:
+    /// after [`QUIC_CLOSE_MS`], because they need its socket. Returns whether it is one.
     pub(super) fn close_lost_quic(&mut self, listener: ListenerId) -> bool {
         let config = self.cx.runtime_config;
         let Some(quics) = &mut self.state.quics else {

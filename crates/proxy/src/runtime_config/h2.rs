@@ -6,8 +6,6 @@ use http::h2::Limits;
 
 /// The smallest window of a connection, bytes (RFC 9113 §6.9.2).
 const WINDOW_BYTES_MIN: u32 = 65_535;
-/// Requests of a client's QUIC connection at a time, by default.
-const QUIC_STREAMS_MAX: u32 = 100;
 /// One stream's body may fill a sixth of a connection's `rxbuf`, so that other streams continue
 /// while it is not read.
 const STREAM_PART_OF_RXBUF: u32 = 6;
@@ -48,15 +46,17 @@ impl H2Limits {
             ..Limits::default()
         };
         let clients = of_side(common, h2.clients.or(h2.both));
-        let quic = &global.quic;
+        let tune = &global.quic;
         H2Limits {
             clients,
             quic_clients: Limits {
-                streams_max: quic.streams_max.unwrap_or(QUIC_STREAMS_MAX),
-                glitches_max: quic.glitches_max.unwrap_or(0),
+                streams_max: tune
+                    .streams_max
+                    .unwrap_or(quic::Limits::default().streams_max),
+                glitches_max: tune.glitches_max.unwrap_or(0),
                 ..clients
             },
-            quic_total_streams_max: quic.total_streams_max,
+            quic_total_streams_max: tune.total_streams_max,
             servers: of_side(common, h2.servers.or(h2.both)),
             total_streams_max: h2.total_streams_max,
             glitches_kill_percent: h2.glitches_kill_percent,

@@ -315,16 +315,6 @@ impl RuntimeConfig {
         self.is_bound_at(line.frontend.place(), line.place)
     }
 
-    /// The address of a line with QUIC. None for another one, and for one that this configuration
-    /// lacks.
-    pub(crate) fn quic_address(&self, line: BindId) -> Option<std::net::SocketAddr> {
-        let proxy = self.config.proxies.get(line.frontend.place())?;
-        match proxy.binds.get(line.place)?.address {
-            config::model::BindAddress::Quic(address) => Some(address),
-            config::model::BindAddress::Addr(_) | config::model::BindAddress::Fd(_) => None,
-        }
-    }
-
     /// The same for the index of a frontend in the configuration, and that of its bind line.
     #[must_use]
     pub fn is_bound_at(&self, frontend: usize, bind: usize) -> bool {
@@ -336,6 +326,15 @@ impl RuntimeConfig {
             !bind.is_removed
                 && (listens || !matches!(bind.address, config::model::BindAddress::Quic(_)))
         })
+    }
+
+    /// The address of a line, if this configuration has it and it is one with QUIC.
+    pub(crate) fn quic_address(&self, line: BindId) -> Option<std::net::SocketAddr> {
+        let proxy = self.config.proxies.get(line.frontend.place())?;
+        match proxy.binds.get(line.place)?.address {
+            config::model::BindAddress::Quic(address) => Some(address),
+            config::model::BindAddress::Addr(_) | config::model::BindAddress::Fd(_) => None,
+        }
     }
 
     /// Whether anything reads the address that a client connected to. If not, the system is not

@@ -331,15 +331,12 @@ impl Serving {
     fn follow(&mut self, next: &Generation, sockets: Sockets, listening: Listening) {
         self.frontends.retain(&self.exposed, &next.runtime_config);
         self.exposed.add(sockets.into_exposed());
-        if !self.relays && self.exposed.has_datagrams() {
-            let number = next.runtime_config.process.number;
-            let inboxes = self.workers.inboxes();
-            match quic_relay::start(&self.exposed, number, &self.current, inboxes) {
-                Ok(()) => self.relays = true,
-                Err(error) => crate::warning(&format!(
-                    "Cannot start the relay of QUIC, so that the next reload ends its connections : {error}."
-                )),
-            }
+        let number = next.runtime_config.process.number;
+        let inboxes = self.workers.inboxes();
+        if let Err(error) = quic_relay::start(&self.exposed, number, &self.current, inboxes) {
+            crate::warning(&format!(
+                "Cannot start the relay of QUIC, so that the next reload ends its connections : {error}."
+            ));
         }
         self.frontends.add(listening.sockets());
         listening.tell();
