@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use quinn_proto::{
-    ConnectionError, Dir, Event, ReadError, StreamEvent, StreamId as Number, VarInt, WriteError,
+    ConnectionError, Dir, Event, ReadError, Side, StreamEvent, StreamId as Number, VarInt,
+    WriteError,
 };
 use tls::quic::Agreed;
 
@@ -19,6 +20,10 @@ use crate::{Clock, Datagram, Handle, Packet, Received, StreamId};
 const DATA_BYTES_MAX: usize = 16 << 10;
 /// Most datagrams that are made for one send: what 64 KiB hold of the largest.
 const SEGMENTS_MAX: usize = 44;
+
+/// Streams for requests that a client opens before they are needed, as far as the server permits: the
+/// library does not tell how many it permits.
+const REQUESTS_AHEAD_MAX: u64 = 128;
 
 /// What has happened to a connection since it was last asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,8 +65,10 @@ pub struct Connection {
     news: News,
     lost: Option<Lost>,
     paths: Paths,
-    /// How many streams this side has opened, by direction.
+    /// How many streams this side has opened at the library, by direction.
     opened: [u64; 2],
+    /// How many of them are used.
+    used: [u64; 2],
 }
 
 impl Connection {
@@ -78,6 +85,7 @@ impl Connection {
             news: News::default(),
             lost: None,
             opened: [0; 2],
+            used: [0; 2],
         };
         connection.look();
         connection
@@ -173,9 +181,10 @@ impl Connection {
     /// Whether the peer has acknowledged all of the streams that have ended, and no others of
     /// requests are open.
     pub fn is_quiet(&mut self) -> bool {
-        // Our streams of one direction never end.
-        let lasting = self.opened[Dir::Uni as usize];
-        self.streams.queued() == 0 && self.inner.streams().send_streams() as u64 <= lasting
+        // Our streams of one direction never end, and those that are not used have not begun.
+        let bi = Dir::Bi as usize;
+        let others = self.opened[Dir::Uni as usize] + self.opened[bi] - self.used[bi];
+        self.streams.queued() == 0 && self.inner.streams().send_streams() as u64 <= others
     }
 
     /// Closes the connection with a code of the application.
@@ -363,18 +372,44 @@ impl Connection {
         }
     }
 
-    /// Opens a stream of this side, and those before it.
+    /// Begins to use a stream of this side, and those before it.
     fn open(&mut self, id: StreamId) {
         let (side, dir, place) = parts(id);
-        if side != self.inner.side() || self.streams.contains(id) {
+        if side != self.inner.side() {
             return;
         }
-        while self.opened[dir as usize] <= place {
-            let Some(new) = self.inner.streams().open(dir) else {
+        let at = dir as usize;
+        while self.used[at] <= place {
+            if self.used[at] == self.opened[at] && !self.open_one(dir) {
                 return;
-            };
-            self.opened[dir as usize] += 1;
-            self.streams.add(number_of(new), dir == Dir::Bi, true);
+            }
+            let next = number_of(Number::new(side, dir, self.used[at]));
+            self.used[at] += 1;
+            self.streams.add(next, dir == Dir::Bi, true);
+        }
+        self.open_ahead();
+    }
+
+    /// Opens a stream at the library. Whether the peer permits it.
+    fn open_one(&mut self, dir: Dir) -> bool {
+        let opened = self.inner.streams().open(dir).is_some();
+        self.opened[dir as usize] += u64::from(opened);
+        opened
+    }
+
+    /// A client opens streams for its next requests.
+    fn open_ahead(&mut self) {
+        let bi = Dir::Bi as usize;
+        let has_enough =
+            |connection: &Connection, enough| connection.opened[bi] - connection.used[bi] >= enough;
+        // Many at once: each change is told.
+        if self.inner.side() != Side::Client || has_enough(self, REQUESTS_AHEAD_MAX / 2) {
+            return;
+        }
+        let before = self.opened[bi];
+        while !has_enough(self, REQUESTS_AHEAD_MAX) && self.open_one(Dir::Bi) {}
+        if self.opened[bi] > before {
+            self.told.push_back(Received::Streams(self.opened[bi]));
         }
     }
 
@@ -435,7 +470,10 @@ impl Connection {
         while let Some(event) = self.inner.poll() {
             match event {
                 Event::HandshakeDataReady => self.news.is_agreed = true,
-                Event::Connected => self.news.is_established = true,
+                Event::Connected => {
+                    self.news.is_established = true;
+                    self.open_ahead();
+                }
                 Event::ConnectionLost { reason } => {
                     self.news.is_lost = true;
                     self.lost = Some(lost(reason));
@@ -469,7 +507,8 @@ impl Connection {
                     code: error_code.into_inner(),
                 });
             }
-            StreamEvent::Finished { .. } | StreamEvent::Available { .. } => {}
+            StreamEvent::Available { dir: Dir::Bi } => self.open_ahead(),
+            StreamEvent::Finished { .. } | StreamEvent::Available { dir: Dir::Uni } => {}
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the connections of datagrams, and accepts new ones.
+//! Finds the connections of datagrams, accepts those of clients, and begins those to servers.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,9 @@ use bytes::BytesMut;
 use quinn_proto::{ConnectionHandle, DatagramEvent, EcnCodepoint, EndpointConfig, Transmit};
 
 use crate::ids::Ids;
-use crate::{Clock, Connection, Keys, Owner, Server};
+use tls::quic::QuicConnector;
+
+use crate::{Client, Clock, Connection, Keys, Owner, Server};
 
 /// The name of a connection at its endpoint.
 pub type Handle = ConnectionHandle;
@@ -137,6 +139,16 @@ pub enum Accepted {
     Refused(Option<Reply>),
 }
 
+/// Why a connection to a server does not begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotBegun(String);
+
+impl fmt::Display for NotBegun {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The QUIC connections of a worker.
 pub struct Endpoint {
     inner: quinn_proto::Endpoint,
@@ -144,24 +156,22 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint without connections. `server`: what clients get unless
-    /// [`Endpoint::accept`] is told otherwise.
+    /// An endpoint without connections, which accepts no clients before [`Endpoint::set_server`].
     #[must_use]
-    pub fn new(setup: &Setup<'_>, server: Server) -> Endpoint {
+    pub fn new(setup: &Setup<'_>) -> Endpoint {
         let mut config = EndpointConfig::new(Arc::new(setup.keys.reset.clone()));
         let (owner, seed) = (setup.owner, setup.seed);
         config.cid_generator(move || Box::new(Ids::new(owner, &seed)));
         // Only version 1 (RFC 9000); drafts are not spoken any more.
         config.supported_versions(vec![1]);
-        let inner =
-            quinn_proto::Endpoint::new(Arc::new(config), Some(server.0), true, Some(setup.seed));
+        let inner = quinn_proto::Endpoint::new(Arc::new(config), None, true, Some(setup.seed));
         Endpoint {
             inner,
             clock: Clock::new(),
         }
     }
 
-    /// What new clients get from now on.
+    /// What new clients get from now on, unless [`Endpoint::accept`] is told otherwise.
     pub fn set_server(&mut self, server: Server) {
         self.inner.set_server_config(Some(server.0));
     }
@@ -215,6 +225,26 @@ impl Endpoint {
                 bytes: reply,
             })),
         }
+    }
+
+    /// Begins a connection to a server.
+    ///
+    /// # Errors
+    /// The address has no port or is no address of a host, or the options of TLS cannot be used.
+    pub fn connect(
+        &mut self,
+        now_ns: u64,
+        client: &Client,
+        tls: QuicConnector,
+        peer: SocketAddr,
+    ) -> Result<Box<Connection>, NotBegun> {
+        let now = self.clock.instant(now_ns);
+        // The connector has the name.
+        let begun = self.inner.connect(now, client.config(tls), peer, "");
+        let (handle, inner) = begun.map_err(|error| NotBegun(error.to_string()))?;
+        let mut connection = Box::new(Connection::new(handle, inner, self.clock));
+        self.settle(&mut connection);
+        Ok(connection)
     }
 
     /// Asks a client to show that it has its address (RFC 9000 §8.1.2). None if it has.

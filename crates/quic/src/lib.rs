@@ -2,7 +2,8 @@
 //! streams that are read and written in turns. The protocol is quinn-proto's; only this crate and
 //! `tls` know that.
 //!
-//! An [`Endpoint`] finds the connection of a datagram and accepts new ones. A [`Connection`] tells
+//! An [`Endpoint`] finds the connection of a datagram, accepts new ones of clients, and begins those
+//! to servers. A [`Connection`] tells
 //! what came on its streams ([`Connection::receive`]) and takes what is to be sent
 //! ([`Connection::write`]); [`Connection::transmit`] makes the datagrams. There is no clock: every
 //! call has the time, in monotonic nanoseconds.
@@ -23,10 +24,10 @@ mod tests;
 
 pub use connection::{Connection, Lost, News};
 pub use endpoint::{
-    Accepted, Arrival, Datagram, Endpoint, Handle, Incoming, Packet, Reply, Run, Setup,
+    Accepted, Arrival, Datagram, Endpoint, Handle, Incoming, NotBegun, Packet, Reply, Run, Setup,
 };
 pub use ids::{ID_BYTES, Keys, Owner, owner_of};
-pub use limits::{Congestion, Limits, Server};
+pub use limits::{Client, Congestion, Limits, Server};
 pub use streams::{Received, StreamId};
 
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! What a listener allows the connections of its clients.
+//! What a side allows its peers: a listener its clients, and a client its server.
 
 use std::any::Any;
 use std::fmt;
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use quinn_proto::congestion::{
     BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig,
 };
-use quinn_proto::{IdleTimeout, TransportConfig, VarInt};
-use tls::quic::QuicAcceptor;
+use quinn_proto::{IdleTimeout, NoneTokenStore, TransportConfig, VarInt};
+use tls::quic::{QuicAcceptor, QuicConnector};
 
 use crate::Keys;
 
@@ -38,7 +38,8 @@ pub enum Congestion {
 /// The limits of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Request streams that a client may have open at a time.
+    /// Streams of both directions that the peer may have open at a time: those of a client's
+    /// requests.
     pub streams_max: u32,
     /// Bytes that the peer may send on a stream ahead of what was read.
     pub stream_bytes: u32,
@@ -151,5 +152,33 @@ impl Server {
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Server")
+    }
+}
+
+/// How connections to a server are made.
+#[derive(Clone)]
+pub struct Client(Arc<TransportConfig>);
+
+impl Client {
+    /// A client with these limits. A server opens no streams of both directions (RFC 9114 §6.1).
+    #[must_use]
+    pub fn new(limits: &Limits) -> Client {
+        let mut transport = limits.transport();
+        transport.max_concurrent_bidi_streams(VarInt::from_u32(0));
+        Client(Arc::new(transport))
+    }
+
+    pub(crate) fn config(&self, tls: QuicConnector) -> quinn_proto::ClientConfig {
+        let mut config = quinn_proto::ClientConfig::new(Arc::new(tls));
+        config.transport_config(Arc::clone(&self.0));
+        // A server that wants to know our address asks again: a round trip.
+        config.token_store(Arc::new(NoneTokenStore));
+        config
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Client")
     }
 }

@@ -43,6 +43,9 @@ pub enum Received {
         /// The peer's reason.
         code: u64,
     },
+    /// This side may open so many streams of both directions, all those included that it has opened.
+    /// Only clients are told.
+    Streams(u64),
     /// Bytes that were written have gone into packets or are discarded, and more may be written.
     Written {
         /// The stream; none: bytes of the whole connection, in which those of streams count too.

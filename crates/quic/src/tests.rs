@@ -1,5 +1,6 @@
 //! Connections with a client of quinn-proto's, over a network that loses, repeats and reorders.
 
+mod clients;
 mod net;
 
 use std::collections::HashMap;

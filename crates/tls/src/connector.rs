@@ -137,12 +137,25 @@ impl Connector {
     /// # Errors
     /// The name is invalid.
     pub fn connect(&self, name: Option<&str>) -> Result<Session, Failure> {
-        let name = match name {
-            Some(name) => server_name(name)?,
-            None => no_name(),
-        };
-        let connection = UnbufferedClientConnection::new(self.config.clone(), name)?;
+        let connection = UnbufferedClientConnection::new(self.config.clone(), asked_name(name)?)?;
         Ok(Session::of_client(connection, self.secrets.begin()))
+    }
+
+    /// The same for a connection over QUIC, which needs TLS 1.3 and an application protocol.
+    ///
+    /// # Errors
+    /// The name is invalid.
+    #[cfg(feature = "quic")]
+    pub fn quic(&self, name: Option<&str>) -> Result<crate::quic::QuicConnector, Failure> {
+        crate::quic::QuicConnector::new(self.config.clone(), asked_name(name)?)
+    }
+}
+
+/// The name that a session requests.
+fn asked_name(name: Option<&str>) -> Result<ServerName<'static>, Failure> {
+    match name {
+        Some(name) => server_name(name),
+        None => Ok(no_name()),
     }
 }
 

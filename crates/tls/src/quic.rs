@@ -20,6 +20,10 @@ use crate::session::facts_of;
 use crate::verify::{self, ClientVerifier, RefusedClient};
 use crate::{Acceptor, Failure};
 
+mod client;
+
+pub use client::QuicConnector;
+
 /// The longest hello that is kept, bytes. quinn-proto keeps no more of a CRYPTO stream.
 const HELLO_BYTES_MAX: usize = 16 << 10;
 /// The header of a handshake message: its type and its length (RFC 8446 §4).
@@ -58,11 +62,7 @@ impl QuicAcceptor {
     /// A listener whose chooser decides by the hello. None if AES-128-GCM is not available.
     #[must_use]
     pub fn new(chooser: Arc<dyn Chooser>) -> Option<QuicAcceptor> {
-        let suites = rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
-        let initial = suites.iter().find_map(|suite| {
-            let is_initial = suite.suite() == rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
-            suite.tls13().filter(|_| is_initial)?.quic_suite()
-        })?;
+        let initial = initial_suite()?;
         Some(QuicAcceptor { chooser, initial })
     }
 }
@@ -190,18 +190,14 @@ impl QuicSession {
             self.chosen = Some(chosen);
         }
         read.map_err(|error| {
-            let code = match connection.alert() {
-                Some(number) => TransportErrorCode::crypto(number.into()),
-                None => TransportErrorCode::PROTOCOL_VIOLATION,
-            };
+            let failed = failed(connection.alert(), &error);
             self.refused = verify::take_refused();
-            let reason = error.to_string();
             let mut failure = Failure::from(error);
             if let Some(refused) = &self.refused {
                 failure.set_refused(refused);
             }
             self.failure = Some(failure);
-            transport_error(code, reason)
+            failed
         })
     }
 
@@ -277,11 +273,7 @@ impl crypto::Session for QuicSession {
         let encoded = self
             .connection()
             .and_then(|connection| connection.quic_transport_parameters());
-        let Some(mut encoded) = encoded else {
-            return Ok(None);
-        };
-        let read = TransportParameters::read(Side::Server, &mut encoded);
-        read.map(Some).map_err(TransportError::from)
+        parameters_of(encoded, Side::Server)
     }
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
@@ -327,6 +319,27 @@ fn version_of(number: u32) -> Option<Version> {
     (number == 1).then_some(Version::V1)
 }
 
+/// The suite of Initial packets (RFC 9001 §5.2); none if AES-128-GCM is not available.
+fn initial_suite() -> Option<Suite> {
+    let suites = rustls::crypto::aws_lc_rs::ALL_CIPHER_SUITES;
+    suites.iter().find_map(|suite| {
+        let is_initial = suite.suite() == rustls::CipherSuite::TLS13_AES_128_GCM_SHA256;
+        suite.tls13().filter(|_| is_initial)?.quic_suite()
+    })
+}
+
+/// The peer's transport parameters, as this side reads them; none before they have come.
+fn parameters_of(
+    encoded: Option<&[u8]>,
+    side: Side,
+) -> Result<Option<TransportParameters>, TransportError> {
+    let Some(mut encoded) = encoded else {
+        return Ok(None);
+    };
+    let read = TransportParameters::read(side, &mut encoded);
+    read.map(Some).map_err(TransportError::from)
+}
+
 fn initial_keys(suite: &Suite, version: Version, id: &ConnectionId, side: Side) -> Keys {
     let side = match side {
         Side::Client => rustls::Side::Client,
@@ -346,6 +359,15 @@ fn keys_of(keys: rustls::quic::Keys) -> Keys {
             remote: Box::new(keys.remote.packet),
         },
     }
+}
+
+/// The connection error for a failure of the library, which sends an alert for most of them.
+fn failed(alert: Option<rustls::AlertDescription>, error: &rustls::Error) -> TransportError {
+    let code = match alert {
+        Some(number) => TransportErrorCode::crypto(number.into()),
+        None => TransportErrorCode::PROTOCOL_VIOLATION,
+    };
+    transport_error(code, error.to_string())
 }
 
 /// The connection error for an alert (RFC 9001 §4.8).

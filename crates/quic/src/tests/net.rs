@@ -19,8 +19,8 @@ use crate::{
     Accepted, Arrival, Connection, Endpoint, Keys, Limits, Packet, Run, Server, Setup, StreamId,
 };
 
-const SERVER_ADDRESS: &str = "192.0.2.1:443";
-const FIRST_ADDRESS: &str = "198.51.100.1:5000";
+pub const SERVER_ADDRESS: &str = "192.0.2.1:443";
+pub const FIRST_ADDRESS: &str = "198.51.100.1:5000";
 pub const SECOND_ADDRESS: &str = "198.51.100.2:6000";
 /// The client's window for each stream, bytes.
 pub const CLIENT_STREAM_BYTES: u32 = 1 << 20;
@@ -92,7 +92,7 @@ impl Chooser for ByName {
     }
 }
 
-fn acceptor(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Acceptor {
+pub fn acceptor(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Acceptor {
     let pem = certificate.cert.pem() + &certificate.signing_key.serialize_pem();
     let identity = Identity::parse(pem.as_bytes(), None, None, Path::new("pem"));
     let certificates = Certificates::new(
@@ -145,7 +145,8 @@ impl Net {
             },
             seed: [seed as u8; 32],
         };
-        let endpoint = Endpoint::new(&setup, listener.clone());
+        let mut endpoint = Endpoint::new(&setup);
+        endpoint.set_server(listener.clone());
 
         let mut roots = rustls::RootCertStore::empty();
         roots.add(one.cert.der().clone()).expect("a root");
