@@ -12,7 +12,6 @@ pub mod bandwidth;
 pub mod bind;
 pub mod capabilities;
 pub mod check;
-pub mod checks;
 pub mod collector;
 pub mod compression;
 pub mod cookie;

@@ -30,6 +30,27 @@ pub struct SockId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ListenerId(pub u32);
 
+/// A datagram socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DatagramSock {
+    /// That of a listener.
+    Listener(ListenerId),
+    /// One to a server: see [`Driver::connect_datagrams`]. These names have slots of their own.
+    Server(SockId),
+}
+
+impl From<ListenerId> for DatagramSock {
+    fn from(listener: ListenerId) -> DatagramSock {
+        DatagramSock::Listener(listener)
+    }
+}
+
+impl From<SockId> for DatagramSock {
+    fn from(sock: SockId) -> DatagramSock {
+        DatagramSock::Server(sock)
+    }
+}
+
 /// A worker of the process, dense from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WorkerId(pub u32);
@@ -250,14 +271,24 @@ pub trait Driver: Sockets {
     /// Another process reads the datagram sockets of a listener from now on. This one goes on to
     /// send from them. A driver without datagram sockets has nothing to do.
     fn stop_receiving(&mut self, _listener: ListenerId) {}
-    /// Sends datagrams from the socket of a listener: they leave at the end of the round, in order.
-    /// Datagrams for which there is no room ([`Driver::datagram_room`]) and those that the network
-    /// refuses are lost. A driver without datagram sockets loses all.
-    fn send_datagrams(&mut self, _listener: ListenerId, _datagrams: Outgoing<'_>) {}
-    /// Whether the kernel takes datagrams of this listener and [`Driver::send_datagrams`] has room
-    /// for [`crate::datagrams::RUN_BYTES_MAX`] bytes. After a false answer,
+    /// Opens a datagram socket to a server: it receives from that address only. Of the options of
+    /// TCP, it has the network namespace. A driver without datagram sockets opens none.
+    ///
+    /// # Errors
+    /// The socket cannot be opened, or the address has no route.
+    fn connect_datagrams(&mut self, _connect: &Connect<'_>) -> Result<SockId, ConnectError> {
+        Err(ConnectError::Resource)
+    }
+    /// Closes such a socket when what it was given to send has left, or after a bounded time.
+    fn close_datagrams(&mut self, _sock: SockId) {}
+    /// Sends datagrams: they leave at the end of the round, in order. Datagrams for which there is no
+    /// room ([`Driver::datagram_room`]) and those that the network refuses are lost. A driver without
+    /// datagram sockets loses all.
+    fn send_datagrams(&mut self, _sock: DatagramSock, _datagrams: Outgoing<'_>) {}
+    /// Whether the kernel takes datagrams of this socket and [`Driver::send_datagrams`] has room for
+    /// [`crate::datagrams::RUN_BYTES_MAX`] bytes. After a false answer,
     /// [`Engine::on_datagram_room`] follows.
-    fn datagram_room(&mut self, _listener: ListenerId) -> bool {
+    fn datagram_room(&mut self, _sock: DatagramSock) -> bool {
         true
     }
     /// Wakes another worker, which has work to do.
@@ -300,7 +331,10 @@ pub trait Engine<D: Driver> {
     /// Datagrams arrived at a datagram socket. By default they are ignored.
     fn on_datagrams(&mut self, _driver: &mut D, _datagrams: Datagrams<'_>) {}
     /// There is room for datagrams again, after [`Driver::datagram_room`] was false.
-    fn on_datagram_room(&mut self, _driver: &mut D, _listener: ListenerId) {}
+    fn on_datagram_room(&mut self, _driver: &mut D, _sock: DatagramSock) {}
+    /// The network reports that a server does not receive what was sent to it
+    /// ([`Driver::connect_datagrams`]). The report may be forged.
+    fn on_datagrams_refused(&mut self, _driver: &mut D, _sock: SockId) {}
     /// The time has reached [`Engine::next_deadline_ms`].
     fn on_timer(&mut self, driver: &mut D);
     /// When [`Engine::on_timer`] wants to be called, in monotonic milliseconds.

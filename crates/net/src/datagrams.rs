@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::ListenerId;
+use crate::DatagramSock;
 use crate::activity::bump;
 
 /// The most bytes of one [`Outgoing`], and the most that a run of received datagrams has: what a
@@ -13,8 +13,8 @@ pub const RUN_BYTES_MAX: usize = 64 << 10;
 /// Received datagrams: a run from one peer, each `segment` bytes long, the last possibly shorter.
 #[derive(Debug)]
 pub struct Datagrams<'a> {
-    /// The listener whose socket received them.
-    pub listener: ListenerId,
+    /// The socket that received them.
+    pub sock: DatagramSock,
     /// The sender. Its port is not 0 and its address is a specified one. A socket that serves both
     /// families has IPv4 peers as IPv6 addresses that contain them (RFC 4291 §2.5.5.2).
     pub peer: SocketAddr,

@@ -26,11 +26,12 @@ pub mod sys;
 pub mod syslog;
 pub mod tcp;
 pub mod timers;
+mod udp;
 
 pub use addr::Addr;
 pub use boundary::{
-    Accepted, Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now,
-    Parcel, Sent, SockId, Took, WorkerId,
+    Accepted, Close, Connect, ConnectError, DatagramSock, Driver, Engine, Labels, ListenerId,
+    Message, Now, Parcel, Sent, SockId, Took, WorkerId,
 };
 pub use datagrams::{DatagramCounts, Datagrams, Outgoing};
 pub use sockets::{CpuOf, Sockets, TcpInfo};

@@ -297,7 +297,7 @@ fn listen(part: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
 }
 
 /// The same address without the prefix that asks for QUIC (`quic4@`, `quic6@`, `quic+ipv4@`).
-fn without_quic(part: &[u8]) -> Option<Vec<u8>> {
+pub fn without_quic(part: &[u8]) -> Option<Vec<u8>> {
     let rest = part.strip_prefix(b"quic")?;
     match rest {
         [family @ (b'4' | b'6'), b'@', rest @ ..] => {

@@ -333,6 +333,7 @@ impl PreviousServers<'_> {
                 words_hash: 0,
                 is_named: false,
                 takes_datagrams: false,
+                is_quic: false,
                 options: ServerOptions {
                     disabled: true,
                     ..ServerOptions::default()

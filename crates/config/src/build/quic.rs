@@ -1,10 +1,15 @@
-//! `tune.quic.*` and related keywords (manual §3.2), and the options of `bind` for QUIC (§5.1).
+//! `tune.quic.*` and related keywords (manual §3.2), and the options of `bind` (§5.1) and `server` lines
+//! (§5.2) for QUIC.
 
+use super::Shared;
 use super::global::GlobalBuild;
-use super::line::{Cursor, Line, Parse, leading_integer};
+use super::line::{Cursor, Fault, Line, Parse, leading_integer};
+use super::proxy::ProxyBuild;
 use super::values;
+use crate::diagnostic::Severity;
 use crate::keywords::arguments::{Args, ON_OFF};
-use crate::model::{Bind, QuicCongestion};
+use crate::model::{Bind, Mode, Proxy, QuicCongestion, QuicSide, ServerAddress, ServerOptions};
+use crate::tree::Span;
 
 /// Bounds of a congestion window, bytes.
 const WINDOW_BYTES_MIN: usize = 10 << 10;
@@ -30,25 +35,35 @@ pub fn privileged(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     Ok(())
 }
 
-/// `tune.quic.fe.tx.udp-gso`
+/// What a keyword is about: connections with clients, or with servers.
+fn side<'b>(build: &'b mut GlobalBuild<'_, '_>, line: &Line<'_>) -> &'b mut QuicSide {
+    let quic = &mut build.global.quic;
+    if line.keyword().starts_with("tune.quic.be.") {
+        &mut quic.servers
+    } else {
+        &mut quic.clients
+    }
+}
+
+/// `tune.quic.fe.tx.udp-gso`, `tune.quic.be.tx.udp-gso`
 pub fn gso(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    build.global.quic.joins_datagrams = is_on(build, line)?;
+    side(build, line).joins_datagrams = is_on(build, line)?;
     line.at_most(1)
 }
 
-/// `tune.quic.fe.max-idle-timeout`
+/// `tune.quic.fe.max-idle-timeout`, `tune.quic.be.max-idle-timeout`
 pub fn idle(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     check(build, line, &Args::Time)?;
-    build.global.quic.idle = values::time(line.arg(1)).ok();
+    side(build, line).idle = values::time(line.arg(1)).ok();
     line.at_most(1)
 }
 
-/// `tune.quic.fe.stream.max-concurrent`, `…max-total`, `tune.quic.fe.sec.retry-threshold`,
-/// `…glitches-threshold`, `tune.quic.fe.stream.data-ratio`
+/// `tune.quic.fe.stream.max-concurrent`, `…max-total`, `tune.quic.fe.sec.retry-threshold`; of both
+/// sides `sec.glitches-threshold` and `stream.data-ratio`
 pub fn number(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
     let name = line.keyword();
     let args = match name {
-        "tune.quic.fe.stream.data-ratio" => Args::Number(1, 100),
+        "tune.quic.fe.stream.data-ratio" | "tune.quic.be.stream.data-ratio" => Args::Number(1, 100),
         _ => Args::Own(super::threads::not_zero),
     };
     check(build, line, &args)?;
@@ -60,38 +75,60 @@ pub fn number(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         "tune.quic.fe.stream.max-concurrent" => &mut quic.streams_max,
         "tune.quic.fe.stream.max-total" => &mut quic.total_streams_max,
         "tune.quic.fe.sec.retry-threshold" => &mut quic.retry_threshold,
-        "tune.quic.fe.sec.glitches-threshold" => &mut quic.glitches_max,
-        _ => &mut quic.data_percent,
+        "tune.quic.fe.sec.glitches-threshold" => &mut quic.clients.glitches_max,
+        "tune.quic.be.sec.glitches-threshold" => &mut quic.servers.glitches_max,
+        "tune.quic.be.stream.data-ratio" => &mut quic.servers.data_percent,
+        _ => &mut quic.clients.data_percent,
     };
     *value = number;
     line.at_most(1)
 }
 
-/// `tune.quic.fe.stream.rxbuf`, `tune.quic.fe.cc.max-win-size`
+/// `stream.rxbuf` and `cc.max-win-size` of both sides
 pub fn size(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
-    let is_window = line.keyword() == "tune.quic.fe.cc.max-win-size";
+    let is_window = line.keyword().ends_with(".cc.max-win-size");
     let least = if is_window { WINDOW_BYTES_MIN } else { 1 };
     check(build, line, &Args::Size(least))?;
     let bytes = values::size(line.arg(1)).ok();
     let bytes = bytes.map(|bytes| u32::try_from(bytes).unwrap_or(u32::MAX));
-    let quic = &mut build.global.quic;
+    let side = side(build, line);
     if is_window {
-        quic.window_bytes = bytes;
+        side.window_bytes = bytes;
     } else {
-        quic.rxbuf_bytes = bytes;
+        side.rxbuf_bytes = bytes;
     }
     line.at_most(1)
 }
 
-/// `quic-cc-algo cubic|newreno|bbr|nocc[(<window>)]`
+/// `quic-cc-algo` of a `bind` line
 pub fn congestion(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
+    let (algorithm, window_bytes) = control(cursor)?;
+    bind.quic.congestion = algorithm;
+    bind.quic.window_bytes = window_bytes.or(bind.quic.window_bytes);
+    Ok(())
+}
+
+/// `quic-cc-algo` of a `server` line
+pub fn server_congestion(
+    options: &mut ServerOptions,
+    cursor: &mut Cursor<'_>,
+    _shared: &mut Shared<'_>,
+) -> Parse {
+    let (algorithm, window_bytes) = control(cursor)?;
+    options.quic.congestion = algorithm;
+    options.quic.window_bytes = window_bytes.or(options.quic.window_bytes);
+    Ok(())
+}
+
+/// `cubic|newreno|bbr|nocc[(<window>)]`
+fn control(cursor: &mut Cursor<'_>) -> Parse<(QuicCongestion, Option<u32>)> {
     let text = cursor.value("a congestion control algorithm")?;
     let (_, rest) = text.split_once('(').unwrap_or((text, ""));
-    bind.quic.congestion = algorithm(text, cursor)?;
+    let algorithm = algorithm(text, cursor)?;
     // HAProxy has further arguments, which have no meaning here.
     let window = rest.split([',', ')']).next().unwrap_or_default();
     if window.is_empty() {
-        return Ok(());
+        return Ok((algorithm, None));
     }
     let bytes = values::size(window).ok();
     let bytes = bytes.filter(|bytes| (WINDOW_BYTES_MIN..=WINDOW_BYTES_MAX).contains(bytes));
@@ -100,12 +137,11 @@ pub fn congestion(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
             "'{text}' : should be greater than 10k and smaller than 4g."
         )));
     };
-    bind.quic.window_bytes = Some(u32::try_from(bytes).unwrap_or(u32::MAX));
-    Ok(())
+    Ok((algorithm, Some(u32::try_from(bytes).unwrap_or(u32::MAX))))
 }
 
 /// The algorithm before the parentheses of `quic-cc-algo`.
-pub fn algorithm(text: &str, cursor: &Cursor<'_>) -> Parse<QuicCongestion> {
+fn algorithm(text: &str, cursor: &Cursor<'_>) -> Parse<QuicCongestion> {
     match text.split('(').next() {
         Some("cubic") => Ok(QuicCongestion::Cubic),
         Some("newreno") => Ok(QuicCongestion::NewReno),
@@ -119,6 +155,48 @@ pub fn algorithm(text: &str, cursor: &Cursor<'_>) -> Parse<QuicCongestion> {
 pub fn force_retry(bind: &mut Bind, _cursor: &mut Cursor<'_>) -> Parse {
     bind.quic.forces_retry = true;
     Ok(())
+}
+
+/// What a `server` line with QUIC must have, whose address is at this place.
+pub fn check_server(
+    build: &ProxyBuild<'_, '_>,
+    place: &Span,
+    name: &str,
+    address: &ServerAddress,
+) -> Parse {
+    const EXPERIMENTAL: &str = "expose-experimental-directives";
+    let refused = |message: String| Err(Fault::new(place.clone(), message));
+    if !build.shared.is_allowed(EXPERIMENTAL) && !build.shared.settings.is_added_server {
+        return refused(format!(
+            "QUIC is experimental for server '{name}', must be allowed via a global '{EXPERIMENTAL}'."
+        ));
+    }
+    if address.ip().is_none() {
+        return refused(format!("'server {name}' : QUIC needs an IP address."));
+    }
+    Ok(())
+}
+
+/// Reports what server lines with QUIC of a proxy cannot have.
+pub fn check_servers(proxy: &Proxy, shared: &mut Shared<'_>) {
+    for server in proxy.servers.iter().filter(|server| server.is_quic) {
+        let words = server.options.tls_words.as_deref();
+        let alpn = words.and_then(|words| words.options.alpn.as_deref());
+        let lacks_h3 = alpn.is_some_and(|alpn| alpn.iter().all(|each| each != b"h3"));
+        let why = match server.proto {
+            Some(_) => "cannot have 'proto', because it speaks HTTP/3",
+            None if proxy.mode != Mode::Http => "needs 'mode http'",
+            None if lacks_h3 => "needs 'h3' among its protocols ('alpn')",
+            None if server.send_proxy.is_on() => "cannot have 'send-proxy'",
+            None if server.socks4.is_some() => "cannot have 'socks4'",
+            None => continue,
+        };
+        let message = format!(
+            "backend '{}' : server '{}' at [{}]: a server over QUIC {why}.",
+            proxy.name, server.name, server.origin
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
+    }
 }
 
 fn is_on(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse<bool> {

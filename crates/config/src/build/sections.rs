@@ -357,6 +357,7 @@ fn finish(mut build: ProxyBuild<'_, '_>, index: usize) -> Proxy {
     let (name, binds) = (build.proxy.name.to_string(), &mut build.proxy.binds);
     tls::bind::finish_proxy(&name, binds, &build.ssl_f_use, build.shared);
     super::bind::check_quic(&build.proxy, build.shared);
+    super::quic::check_servers(&build.proxy, build.shared);
     build.shared.inherited_rules[index] = build.inherited_rules;
     let mut proxy = build.proxy;
     if proxy.cookie.as_ref().is_some_and(|cookie| cookie.dynamic)

@@ -92,6 +92,7 @@ pub fn server_template(build: &mut ProxyBuild<'_, '_>, line: &Line<'_>) -> Parse
             is_removed: false,
             is_named: false,
             takes_datagrams: first.takes_datagrams,
+            is_quic: first.is_quic,
             options,
             words_hash: first.words_hash,
             origin: first.origin.clone(),
@@ -109,12 +110,17 @@ fn one_server(
     at: usize,
 ) -> Parse<Server> {
     let title = format!("'server {}/{name}'", build.proxy.name);
-    let written = Written {
+    let mut written = Written {
         line: *line,
         at,
         bytes: address::resolved(line, at, build.shared, &title)?,
         title,
     };
+    let over_quic = address::without_quic(&written.bytes);
+    let is_quic = over_quic.is_some();
+    if let Some(bare) = over_quic {
+        written.bytes = bare.into();
+    }
     let (preset, after) = from(build, line, at + 1, unnamed(build))?;
     let preset = options(build, line, after, preset, &written.title);
     // A bad address is reported before a bad option, a name without an address after it.
@@ -128,7 +134,11 @@ fn one_server(
     build.server_presets.insert(name.to_owned(), preset.clone());
     let mut options = preset.options;
     let (place, is_checked) = (line.span(1), options.checks.enabled);
-    let words = preset.words;
+    let mut words = preset.words;
+    if is_quic {
+        super::quic::check_server(build, &written.line.span(written.at), name, &found.address)?;
+        words.begin_quic(&written.title, &written.line.span(written.at), build.shared);
+    }
     options.tls_words = words.finish(&written.title, &place, is_checked, build.shared);
     options.tcp.multipath = address::is_multipath(&written.bytes);
     // As in HAProxy, a `minconn` that is not below `maxconn` replaces it.
@@ -145,6 +155,7 @@ fn one_server(
         is_removed: false,
         is_named: false,
         takes_datagrams: build.proxy.mode == Mode::Log && log_line::is_datagram(&written.bytes),
+        is_quic,
         options,
         words_hash: words_hash(build, line),
         origin: line.span(1).place(),

@@ -107,7 +107,7 @@ pub const KEYWORDS: &[K] = &[
     K::gone("rspideny", DFB, "The 'rspideny' directive is not supported anymore since HAProxy 2.1. Use 'http-response deny' instead.").instead(|words| legacy::decide("http-response deny", "res.fhdr", "-i ", words)),
     K::gone("rspirep", DFB, "The 'rspirep' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead.").instead(|words| legacy::replace("http-response", "(?i)", words)),
     K::gone("rsprep", DFB, "The 'rsprep' directive is not supported anymore since HAProxy 2.1. Use 'http-response replace-header' instead.").instead(|words| legacy::replace("http-response", "", words)),
-    K::partly("server", B, backend::server, "address families of QUIC, MPTCP, datagrams, socket pairs, descriptors, reverse HTTP and vsock", "A server of the backend.").elsewhere(Refused),
+    K::partly("server", B, backend::server, "address families of MPTCP, datagrams, socket pairs, descriptors, reverse HTTP and vsock", "A server of the backend.").elsewhere(Refused),
     K::yes("server-state-file-name", DB, proxy::state_file_name, "The file with the state of this backend's servers."),
     K::yes("server-template", B, backend::server_template, "Several servers that numbers make from one line.").elsewhere(Refused),
     K::yes("source", DB, backend::source, "The address that connections to servers come from."),

@@ -2,10 +2,9 @@
 //! checks have separate tables ([`super::tls`], [`super::checks`]).
 
 use super::arguments::{Args, INTEGER};
-use super::features::Feature::{self, *};
 use super::{Keyword, Places, Secret};
 use crate::build::server::{self, ServerParser};
-use crate::build::{checks, log_server, resolvers};
+use crate::build::{log_server, quic, resolvers};
 
 type K = Keyword<ServerParser>;
 
@@ -21,10 +20,6 @@ const fn partly(
     doc: &'static str,
 ) -> K {
     K::partly(name, Places::SERVER, parser, missing, doc).args(args)
-}
-
-const fn tunes(name: &'static str, feature: Feature, args: Args, doc: &'static str) -> K {
-    K::tunes(name, Places::SERVER, feature, args, doc)
 }
 
 const fn moot(name: &'static str, reason: &'static str, args: Args, doc: &'static str) -> K {
@@ -69,7 +64,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     yes("pool-purge-delay", WORD, server::pool_purge_delay, "Time after which unused idle connections are closed."),
     partly("proto", WORD, server::proto, "protocols but `h1`, `h2` and none", "Forces a protocol."),
     yes("proxy-v2-options", WORD, server::proxy_v2_options, "TLVs of the PROXY protocol v2 header."),
-    tunes("quic-cc-algo", Quic, Args::Own(checks::quic_algorithm), "QUIC congestion control."),
+    yes("quic-cc-algo", WORD, quic::server_congestion, "QUIC congestion control: `cubic`, `newreno`, `bbr` or `nocc`, each with the largest window."),
     yes("redir", WORD, server::redir, "Redirects requests to the server."),
     yes("resolve-net", WORD, resolvers::resolve_net, "Networks whose addresses are preferred, in order."),
     yes("resolve-opts", WORD, resolvers::resolve_opts, "How answers are used: `allow-dup-ip`, `ignore-weight`, `prevent-dup-ip`."),

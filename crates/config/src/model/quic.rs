@@ -1,4 +1,4 @@
-//! `tune.quic.*` and related keywords: QUIC with clients (manual §3.2, §5.1).
+//! `tune.quic.*` and related keywords: QUIC with clients and servers (manual §3.2, §5.1, §5.2).
 
 use std::time::Duration;
 
@@ -13,25 +13,47 @@ pub struct QuicTune {
     pub listens: bool,
     /// `harden.reject-privileged-ports.quic`: clients with ports below 1024 get no answer.
     pub rejects_privileged: bool,
-    /// `tune.quic.fe.max-idle-timeout`; zero: no limit.
-    pub idle: Option<Duration>,
+    /// `tune.quic.fe.*`
+    pub clients: QuicSide,
+    /// `tune.quic.be.*`
+    pub servers: QuicSide,
     /// `tune.quic.fe.stream.max-concurrent`: most requests of a connection at a time.
     pub streams_max: Option<u32>,
     /// `tune.quic.fe.stream.max-total`: most requests in the life of a connection.
     pub total_streams_max: Option<u32>,
-    /// `tune.quic.fe.stream.rxbuf`: most bytes that a client sends ahead on a connection.
-    pub rxbuf_bytes: Option<u32>,
-    /// `tune.quic.fe.stream.data-ratio`: per cent of it that one stream may have.
-    pub data_percent: Option<u32>,
-    /// `tune.quic.fe.cc.max-win-size`: most bytes of a connection that are not acknowledged.
-    pub window_bytes: Option<u32>,
     /// `tune.quic.fe.sec.retry-threshold`: handshakes under way in a worker, from which clients have
     /// to show that they have their address.
     pub retry_threshold: Option<u32>,
-    /// `tune.quic.fe.sec.glitches-threshold`: a connection ends after this many glitches.
+}
+
+/// What `global` says of the connections with clients, or of those with servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuicSide {
+    /// `max-idle-timeout`; zero: no limit.
+    pub idle: Option<Duration>,
+    /// `stream.rxbuf`: most bytes that the peer sends ahead on a connection.
+    pub rxbuf_bytes: Option<u32>,
+    /// `stream.data-ratio`: per cent of it that one stream may have.
+    pub data_percent: Option<u32>,
+    /// `cc.max-win-size`: most bytes of a connection that are not acknowledged.
+    pub window_bytes: Option<u32>,
+    /// `sec.glitches-threshold`: a connection ends after this many glitches.
     pub glitches_max: Option<u32>,
-    /// `tune.quic.fe.tx.udp-gso`: the kernel cuts messages into datagrams.
+    /// `tx.udp-gso`: the kernel cuts messages into datagrams.
     pub joins_datagrams: bool,
+}
+
+impl Default for QuicSide {
+    fn default() -> Self {
+        QuicSide {
+            idle: None,
+            rxbuf_bytes: None,
+            data_percent: None,
+            window_bytes: None,
+            glitches_max: None,
+            joins_datagrams: true,
+        }
+    }
 }
 
 impl Default for QuicTune {
@@ -40,17 +62,22 @@ impl Default for QuicTune {
             secret: None,
             listens: true,
             rejects_privileged: true,
-            idle: None,
+            clients: QuicSide::default(),
+            servers: QuicSide::default(),
             streams_max: None,
             total_streams_max: None,
-            rxbuf_bytes: None,
-            data_percent: None,
-            window_bytes: None,
             retry_threshold: None,
-            glitches_max: None,
-            joins_datagrams: true,
         }
     }
+}
+
+/// QUIC on a `server` line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct QuicServer {
+    /// `quic-cc-algo`
+    pub congestion: QuicCongestion,
+    /// Its argument: most bytes of a connection that are not acknowledged.
+    pub window_bytes: Option<u32>,
 }
 
 /// QUIC on a `bind` line.

@@ -108,6 +108,8 @@ pub struct Server {
     pub is_named: bool,
     /// In `mode log`: it receives messages as datagrams; otherwise over TCP.
     pub takes_datagrams: bool,
+    /// Its connections are those of QUIC.
+    pub is_quic: bool,
     /// The options after the address, applied to those of `default-server`.
     pub options: ServerOptions,
     /// The hash of the words from which its options come: its own line's and those of the
@@ -191,6 +193,8 @@ pub struct ServerOptions {
     /// `pool-conn-name`: the name that distinguishes idle connections; None: the server name for
     /// TLS.
     pub pool_conn_name: Option<sample::Expr>,
+    /// QUIC, where the server's address asks for it.
+    pub quic: super::QuicServer,
 }
 
 impl ServerOptions {
@@ -243,6 +247,7 @@ impl Default for ServerOptions {
             proto: None,
             ws: None,
             pool_conn_name: None,
+            quic: super::QuicServer::default(),
         }
     }
 }

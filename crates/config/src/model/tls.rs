@@ -194,6 +194,8 @@ pub struct ServerTls {
     /// Connections for traffic use TLS (`ssl`). Without it, only health checks may
     /// ([`ServerTls::check`]).
     pub ssl: bool,
+    /// They are those of QUIC.
+    pub is_quic: bool,
     /// `no-ssl` was written.
     pub is_refused: bool,
     /// `no-ssl` follows an `ssl`: a command may enable TLS (`set server … ssl on`).
@@ -219,6 +221,7 @@ impl Default for ServerTls {
     fn default() -> Self {
         ServerTls {
             ssl: false,
+            is_quic: false,
             is_refused: false,
             may_turn_on: false,
             options: TlsOptions::default(),

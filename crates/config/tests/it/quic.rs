@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use spangate_config::model::{BindAddress, QuicBind, QuicCongestion, QuicTune};
+use spangate_config::model::{
+    BindAddress, QuicBind, QuicCongestion, QuicServer, QuicSide, QuicTune,
+};
 
 use crate::common::{self, accepted};
 
@@ -91,21 +93,34 @@ fn quic_is_tuned() {
         tune.quic.fe.stream.max-total 9\n tune.quic.fe.stream.rxbuf 2m\n \
         tune.quic.fe.stream.data-ratio 50\n tune.quic.fe.cc.max-win-size 1m\n \
         tune.quic.fe.sec.retry-threshold 3\n tune.quic.fe.sec.glitches-threshold 11\n \
-        tune.quic.fe.tx.udp-gso off",
+        tune.quic.fe.tx.udp-gso off\n tune.quic.be.max-idle-timeout 6s\n \
+        tune.quic.be.stream.rxbuf 3m\n tune.quic.be.stream.data-ratio 60\n \
+        tune.quic.be.cc.max-win-size 2m\n tune.quic.be.sec.glitches-threshold 12\n \
+        tune.quic.be.tx.udp-gso off",
     );
     let wanted = QuicTune {
         secret: Some("s".into()),
         listens: false,
         rejects_privileged: false,
-        idle: Some(Duration::from_secs(5)),
+        clients: QuicSide {
+            idle: Some(Duration::from_secs(5)),
+            rxbuf_bytes: Some(2 << 20),
+            data_percent: Some(50),
+            window_bytes: Some(1 << 20),
+            glitches_max: Some(11),
+            joins_datagrams: false,
+        },
+        servers: QuicSide {
+            idle: Some(Duration::from_secs(6)),
+            rxbuf_bytes: Some(3 << 20),
+            data_percent: Some(60),
+            window_bytes: Some(2 << 20),
+            glitches_max: Some(12),
+            joins_datagrams: false,
+        },
         streams_max: Some(7),
         total_streams_max: Some(9),
-        rxbuf_bytes: Some(2 << 20),
-        data_percent: Some(50),
-        window_bytes: Some(1 << 20),
         retry_threshold: Some(3),
-        glitches_max: Some(11),
-        joins_datagrams: false,
     };
     assert_eq!(found, wanted);
     for line in [
@@ -160,5 +175,63 @@ fn lines_have_options_of_quic() {
     ] {
         let line = format!("bind quic4@:443 ssl strict-sni {options}");
         common::refused(&format!("frontend f\n mode http\n {line}\n"));
+    }
+}
+
+#[test]
+fn servers_speak_quic() {
+    let file = |options: &str| {
+        format!(
+            "global\n expose-experimental-directives\nbackend b\n mode http\n \
+             server s quic4@127.0.0.1:443 {options}\n"
+        )
+    };
+    let server = accepted(&file("ssl verify none quic-cc-algo bbr(1m)"));
+    let server = &server.proxies[0].servers[0];
+    assert!(server.is_quic);
+    let control = QuicServer {
+        congestion: QuicCongestion::Bbr,
+        window_bytes: Some(1 << 20),
+    };
+    assert_eq!(server.options.quic, control);
+    let words = server.options.tls().expect("TLS");
+    assert_eq!(words.options.alpn, Some(vec![b"h3".to_vec()]));
+    for (options, text) in [
+        ("ssl verify none alpn h2", "needs 'h3' among its protocols"),
+        ("ssl verify none proto h2", "cannot have 'proto'"),
+        ("ssl verify none send-proxy", "cannot have 'send-proxy'"),
+        (
+            "ssl verify none socks4 127.0.0.1:1080",
+            "cannot have 'socks4'",
+        ),
+        (
+            "ssl verify none quic-cc-algo vegas",
+            "unknown control congestion",
+        ),
+        ("ssl", "no CA file"),
+    ] {
+        let told = common::refused(&file(options));
+        assert!(told.contains(text), "{options}: {told}");
+    }
+    let of = |server: &str, mode: &str, global: &str| {
+        format!("{global}\nbackend b\n mode {mode}\n server s {server} ssl verify none\n")
+    };
+    let allowed = "global\n expose-experimental-directives";
+    for (file, text) in [
+        (
+            of("quic4@127.0.0.1:443", "http", ""),
+            "QUIC is experimental",
+        ),
+        (
+            of("quic4@127.0.0.1:443", "tcp", allowed),
+            "needs 'mode http'",
+        ),
+        (
+            of("quic+unix@/tmp/s", "http", allowed),
+            "needs an IP address",
+        ),
+    ] {
+        let told = common::refused(&file);
+        assert!(told.contains(text), "{told}");
     }
 }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use super::datagram_queue::Queue;
 use super::{EpollDriver, Listener, TOKEN_DATAGRAMS};
 use crate::activity::Activity;
-use crate::boundary::{Engine, ListenerId};
+use crate::boundary::{DatagramSock, Engine, ListenerId, SockId};
 use crate::datagrams::{Datagrams, Outgoing};
 use crate::sys::{self, Epoll, Io, RECEIVES_A_CALL, ReceiveBatch, SendBatch, Unusable};
 
@@ -39,6 +39,10 @@ pub(super) struct DatagramSockets {
     sockets: Vec<Socket>,
     /// The places of sockets that may have unread datagrams.
     ready: VecDeque<usize>,
+    /// The places of sockets that were given something to send in this round.
+    filled: Vec<usize>,
+    /// Sockets whose servers refuse what is sent to them, which the engine is to be told.
+    refused: Vec<SockId>,
     /// Allocated when the first socket is read; taken out while the engine is called.
     received: Option<Box<ReceiveBatch>>,
     sent: SendBatch,
@@ -54,16 +58,20 @@ pub(super) struct DatagramSockets {
 struct Socket {
     /// None after the socket was closed.
     fd: Option<Arc<OwnedFd>>,
-    id: ListenerId,
+    id: DatagramSock,
     queue: Queue,
     /// The socket is in the list of those to read.
     queued: bool,
+    /// It is in the list of those that were given something to send.
+    is_filled: bool,
     /// The kernel could not take the queue.
     blocked: bool,
     /// The engine waits for room.
     wants_room: bool,
     /// Another process reads it.
     is_mute: bool,
+    /// Grows each time the place is reused.
+    generation: u32,
     /// When a closing socket is closed even if its queue is not empty.
     close_ms: Option<u64>,
 }
@@ -86,12 +94,23 @@ impl Socket {
         let _ = epoll.modify(fd.as_raw_fd(), bits, TOKEN_DATAGRAMS | place as u64);
     }
 
-    /// Gives the queue to the kernel.
-    fn flush(&mut self, epoll: &Epoll, place: usize, batch: &mut SendBatch, activity: &Activity) {
+    /// Gives the queue to the kernel. Whether the kernel reports that a server refuses it.
+    fn flush(
+        &mut self,
+        epoll: &Epoll,
+        place: usize,
+        batch: &mut SendBatch,
+        activity: &Activity,
+    ) -> bool {
         let Some(fd) = self.fd.as_ref().map(AsRawFd::as_raw_fd) else {
-            return;
+            return false;
         };
-        let flushed = self.queue.flush(|messages| batch.send(fd, messages));
+        let mut is_refused = false;
+        let flushed = self.queue.flush(|messages| {
+            let sent = batch.send(fd, messages);
+            is_refused |= tells_refusal(&sent);
+            sent
+        });
         if flushed.refused > 0 {
             activity.datagrams().add_send_errors(flushed.refused);
         }
@@ -99,7 +118,17 @@ impl Socket {
             self.blocked = flushed.blocked;
             self.wait(epoll, place);
         }
+        is_refused
     }
+}
+
+/// Whether a call reports that datagrams which were sent before have not arrived (RFC 1122 §4.1.3.3).
+/// Only sockets with one peer get such reports.
+fn tells_refusal(io: &Io) -> bool {
+    matches!(
+        io,
+        Io::Failed(libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::ENETUNREACH)
+    )
 }
 
 impl DatagramSockets {
@@ -110,37 +139,71 @@ impl DatagramSockets {
             kind.is_ok_and(|kind| kind == libc::SOCK_DGRAM)
         };
         for listener in listeners.extract_if(.., is_datagram) {
-            let fd = listener.fd.as_raw_fd();
-            let socket = Socket {
-                queue: Queue::new(sys::cuts_datagrams(fd)),
-                id: listener.id,
-                queued: true,
-                blocked: false,
-                wants_room: false,
-                is_mute: false,
-                close_ms: None,
-                fd: Some(listener.fd),
-            };
-            let free = self.sockets.iter().position(|socket| {
-                // One that is still in the list would be in it twice.
-                socket.fd.is_none() && !socket.queued
-            });
-            let place = free.unwrap_or(self.sockets.len());
-            // A socket that the kernel does not register stays silent, as a listener does.
-            let _ = epoll.add(fd, READ_BITS, TOKEN_DATAGRAMS | place as u64);
-            match self.sockets.get_mut(place) {
-                Some(free) => *free = socket,
-                None => self.sockets.push(socket),
-            }
-            // Datagrams may have come before.
-            self.ready.push_back(place);
+            self.register(epoll, listener.fd, |_| listener.id.into());
         }
+    }
+
+    /// Adds a socket to a server.
+    pub fn add_server(&mut self, epoll: &Epoll, fd: OwnedFd) -> SockId {
+        let place = self.register(epoll, Arc::new(fd), |sock| sock.into());
+        self.name(place)
+    }
+
+    /// The name of the socket in a place, as one to a server.
+    fn name(&self, place: usize) -> SockId {
+        SockId {
+            slot: place as u32,
+            generation: self.sockets[place].generation,
+        }
+    }
+
+    /// Registers a socket. `name`: its name, from the one that it has as a socket to a server.
+    fn register(
+        &mut self,
+        epoll: &Epoll,
+        fd: Arc<OwnedFd>,
+        name: impl FnOnce(SockId) -> DatagramSock,
+    ) -> usize {
+        // One that is still in a list would be in it twice.
+        let is_free = |socket: &Socket| {
+            let is_listed = socket.queued || socket.is_filled;
+            socket.fd.is_none() && !is_listed
+        };
+        let free = self.sockets.iter().position(is_free);
+        let place = free.unwrap_or(self.sockets.len());
+        let before = self.sockets.get(place);
+        let generation = before.map_or(0, |before| before.generation.wrapping_add(1));
+        let raw = fd.as_raw_fd();
+        let socket = Socket {
+            queue: Queue::new(sys::cuts_datagrams(raw)),
+            id: name(SockId {
+                slot: place as u32,
+                generation,
+            }),
+            generation,
+            queued: true,
+            is_filled: false,
+            blocked: false,
+            wants_room: false,
+            is_mute: false,
+            close_ms: None,
+            fd: Some(fd),
+        };
+        // A socket that the kernel does not register stays silent, as a listener does.
+        let _ = epoll.add(raw, READ_BITS, TOKEN_DATAGRAMS | place as u64);
+        match self.sockets.get_mut(place) {
+            Some(free) => *free = socket,
+            None => self.sockets.push(socket),
+        }
+        // Datagrams may have come before.
+        self.ready.push_back(place);
+        place
     }
 
     /// Whether a round has work without an event.
     #[inline]
     pub fn has_work(&self) -> bool {
-        self.has_room || !self.ready.is_empty()
+        self.has_room || !self.ready.is_empty() || !self.refused.is_empty()
     }
 
     /// Whether sockets close once their queue is empty.
@@ -159,9 +222,17 @@ impl DatagramSockets {
             .min()
     }
 
-    /// The place of a listener's socket. One that closes is the last choice.
-    fn find(&mut self, listener: ListenerId) -> Option<usize> {
-        let is_open = |socket: &Socket| socket.id == listener && socket.fd.is_some();
+    /// The place of a socket. Of a listener's, one that closes is the last choice.
+    fn find(&mut self, sock: DatagramSock) -> Option<usize> {
+        let is_open = |socket: &Socket| socket.id == sock && socket.fd.is_some();
+        if let DatagramSock::Server(name) = sock {
+            let place = name.slot as usize;
+            return self
+                .sockets
+                .get(place)
+                .is_some_and(is_open)
+                .then_some(place);
+        }
         let is_serving = |socket: &Socket| is_open(socket) && socket.close_ms.is_none();
         if !self.sockets.get(self.last).is_some_and(is_serving) {
             let serving = self.sockets.iter().position(is_serving);
@@ -170,9 +241,15 @@ impl DatagramSockets {
         Some(self.last)
     }
 
-    pub fn send(&mut self, listener: ListenerId, datagrams: &Outgoing<'_>, activity: &Activity) {
-        let lost = match self.find(listener) {
-            Some(place) => self.sockets[place].queue.push(datagrams).err(),
+    pub fn send(&mut self, sock: DatagramSock, datagrams: &Outgoing<'_>, activity: &Activity) {
+        let lost = match self.find(sock) {
+            Some(place) => {
+                let socket = &mut self.sockets[place];
+                if !std::mem::replace(&mut socket.is_filled, true) {
+                    self.filled.push(place);
+                }
+                socket.queue.push(datagrams).err()
+            }
             None => Some(datagrams.count()),
         };
         if let Some(lost) = lost {
@@ -180,9 +257,9 @@ impl DatagramSockets {
         }
     }
 
-    /// Whether a listener takes a run of any size. One without a socket takes all, and loses it.
-    pub fn room(&mut self, listener: ListenerId) -> bool {
-        let Some(place) = self.find(listener) else {
+    /// Whether a socket takes a run of any size. A socket that does not exist takes all, and loses it.
+    pub fn room(&mut self, sock: DatagramSock) -> bool {
+        let Some(place) = self.find(sock) else {
             return true;
         };
         let socket = &mut self.sockets[place];
@@ -194,19 +271,26 @@ impl DatagramSockets {
     /// Sends what waits and what the kernel takes, and closes the sockets that are to be closed.
     #[inline]
     pub fn flush(&mut self, epoll: &Epoll, now_ms: u64, activity: &Activity) {
-        if !self.sockets.is_empty() {
-            self.flush_all(epoll, now_ms, activity);
+        if !self.filled.is_empty() || self.closing > 0 {
+            self.flush_filled(epoll, now_ms, activity);
         }
     }
 
     #[inline(never)]
-    fn flush_all(&mut self, epoll: &Epoll, now_ms: u64, activity: &Activity) {
-        for place in 0..self.sockets.len() {
-            let socket = &mut self.sockets[place];
-            if !socket.blocked && !socket.queue.is_empty() {
-                socket.flush(epoll, place, &mut self.sent, activity);
+    fn flush_filled(&mut self, epoll: &Epoll, now_ms: u64, activity: &Activity) {
+        let mut filled = std::mem::take(&mut self.filled);
+        for place in filled.drain(..) {
+            self.sockets[place].is_filled = false;
+            if !self.sockets[place].blocked {
+                self.flush_one(epoll, place, activity);
             }
-            self.has_room |= socket.wants_room && socket.has_room();
+        }
+        self.filled = filled;
+        if self.closing == 0 {
+            return;
+        }
+        for place in 0..self.sockets.len() {
+            let socket = &self.sockets[place];
             let is_over = |at_ms| socket.queue.is_empty() || now_ms >= at_ms;
             if socket.close_ms.is_some_and(is_over) {
                 self.shut(epoll, place, activity);
@@ -214,10 +298,29 @@ impl DatagramSockets {
         }
     }
 
+    /// Gives a socket's queue to the kernel.
+    fn flush_one(&mut self, epoll: &Epoll, place: usize, activity: &Activity) {
+        if self.sockets[place].flush(epoll, place, &mut self.sent, activity) {
+            self.note_refusal(place);
+        }
+        let socket = &self.sockets[place];
+        self.has_room |= socket.wants_room && socket.has_room();
+    }
+
+    /// A socket's server refuses what is sent to it.
+    fn note_refusal(&mut self, place: usize) {
+        if let DatagramSock::Server(sock) = self.sockets[place].id
+            && !self.refused.contains(&sock)
+        {
+            self.refused.push(sock);
+        }
+    }
+
     /// Stops reading a listener's sockets, and closes them when their queue is empty.
     pub fn close(&mut self, listener: ListenerId, now_ms: u64) {
+        let id = DatagramSock::Listener(listener);
         let open = self.sockets.iter_mut().filter(|socket| socket.fd.is_some());
-        for socket in open.filter(|socket| socket.id == listener) {
+        for socket in open.filter(|socket| socket.id == id) {
             if socket.close_ms.is_none() {
                 socket.close_ms = Some(now_ms + CLOSE_MS_MAX);
                 self.closing += 1;
@@ -225,10 +328,25 @@ impl DatagramSockets {
         }
     }
 
+    /// Closes a socket to a server when its queue is empty.
+    pub fn close_server(&mut self, epoll: &Epoll, sock: SockId, now_ms: u64, activity: &Activity) {
+        let Some(place) = self.find(sock.into()) else {
+            return;
+        };
+        let socket = &mut self.sockets[place];
+        if socket.queue.is_empty() {
+            self.shut(epoll, place, activity);
+        } else if socket.close_ms.is_none() {
+            socket.close_ms = Some(now_ms + CLOSE_MS_MAX);
+            self.closing += 1;
+        }
+    }
+
     /// Reads a listener's sockets no more.
     pub fn stop_receiving(&mut self, epoll: &Epoll, listener: ListenerId) {
+        let id = DatagramSock::Listener(listener);
         let sockets = self.sockets.iter_mut().enumerate();
-        for (place, socket) in sockets.filter(|(_, socket)| socket.id == listener) {
+        for (place, socket) in sockets.filter(|(_, socket)| socket.id == id) {
             socket.is_mute = true;
             socket.wait(epoll, place);
         }
@@ -238,7 +356,7 @@ impl DatagramSockets {
     pub fn abandon(&mut self, epoll: &Epoll, listener: ListenerId, activity: &Activity) {
         for place in 0..self.sockets.len() {
             let socket = &mut self.sockets[place];
-            if socket.id == listener && socket.fd.is_some() {
+            if socket.id == DatagramSock::Listener(listener) && socket.fd.is_some() {
                 if !socket.blocked {
                     socket.flush(epoll, place, &mut self.sent, activity);
                 }
@@ -272,9 +390,9 @@ impl EpollDriver {
             return;
         };
         if bits & libc::EPOLLOUT as u32 != 0 && socket.blocked {
-            socket.flush(&self.epoll, place, &mut sockets.sent, &self.activity);
-            sockets.has_room |= socket.wants_room && socket.has_room();
+            sockets.flush_one(&self.epoll, place, &self.activity);
         }
+        let socket = &mut sockets.sockets[place];
         let may_read = bits & (libc::EPOLLIN | libc::EPOLLERR | libc::EPOLLHUP) as u32 != 0;
         if may_read && !socket.queued {
             socket.queued = true;
@@ -289,6 +407,9 @@ impl EpollDriver {
         }
         if std::mem::take(&mut self.datagrams.has_room) {
             self.tell_room(engine);
+        }
+        while let Some(sock) = self.datagrams.refused.pop() {
+            engine.on_datagrams_refused(self, sock);
         }
         if self.datagrams.ready.is_empty() {
             return;
@@ -321,7 +442,7 @@ impl EpollDriver {
         batch: &mut ReceiveBatch,
     ) -> Option<usize> {
         let socket = &self.datagrams.sockets[place];
-        let listener = socket.id;
+        let sock = socket.id;
         let fd = socket.fd.as_ref().map(AsRawFd::as_raw_fd);
         let fd = fd.filter(|_| socket.close_ms.is_none() && !socket.is_mute)?;
         let mut errors = 0;
@@ -329,8 +450,11 @@ impl EpollDriver {
             match batch.receive(fd) {
                 Io::Done(count) => break count,
                 Io::WouldBlock => return None,
-                Io::Failed(_) => {
+                failed @ Io::Failed(_) => {
                     self.activity.datagrams().add_receive_error();
+                    if tells_refusal(&failed) {
+                        self.datagrams.note_refusal(place);
+                    }
                     errors += 1;
                     if errors == ERRORS_A_TURN_MAX {
                         return None;
@@ -345,7 +469,7 @@ impl EpollDriver {
                     bytes += received.bytes.len();
                     self.activity.datagrams().received(received.bytes.len());
                     let datagrams = Datagrams {
-                        listener,
+                        sock,
                         peer: received.peer,
                         local: received.local,
                         ecn: received.ecn,
@@ -371,8 +495,8 @@ impl EpollDriver {
             let socket = &mut self.datagrams.sockets[place];
             if socket.wants_room && socket.has_room() {
                 socket.wants_room = false;
-                let listener = socket.id;
-                engine.on_datagram_room(self, listener);
+                let sock = socket.id;
+                engine.on_datagram_room(self, sock);
             }
         }
     }

@@ -21,8 +21,8 @@ use std::sync::mpsc::Receiver;
 
 use crate::activity::Activity;
 use crate::boundary::{
-    Close, Connect, ConnectError, Driver, Engine, Labels, ListenerId, Message, Now, Parcel, Sent,
-    SockId, WorkerId,
+    Close, Connect, ConnectError, DatagramSock, Driver, Engine, Labels, ListenerId, Message, Now,
+    Parcel, Sent, SockId, WorkerId,
 };
 use crate::logs::{Dropped, LogSink};
 use crate::slots::Slots;
@@ -560,6 +560,20 @@ impl EpollDriver {
     }
 }
 
+/// Why a connection does not begin, by the kernel's error.
+fn not_connected(error: &io::Error) -> ConnectError {
+    match error.raw_os_error() {
+        Some(
+            libc::ECONNREFUSED
+            | libc::ENETUNREACH
+            | libc::EHOSTUNREACH
+            | libc::ENOENT
+            | libc::ECONNRESET,
+        ) => ConnectError::Refused,
+        _ => ConnectError::Resource,
+    }
+}
+
 fn set_buffers(fd: RawFd, receive: Option<i32>, send: Option<i32>) {
     // If the kernel refuses a size, its own value stays.
     if let Some(bytes) = receive {
@@ -592,18 +606,7 @@ impl Driver for EpollDriver {
     }
 
     fn connect(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError> {
-        let (fd, standing) = self
-            .open(connect)
-            .map_err(|error| match error.raw_os_error() {
-                Some(
-                    libc::ECONNREFUSED
-                    | libc::ENETUNREACH
-                    | libc::EHOSTUNREACH
-                    | libc::ENOENT
-                    | libc::ECONNRESET,
-                ) => ConnectError::Refused,
-                _ => ConnectError::Resource,
-            })?;
+        let (fd, standing) = self.open(connect).map_err(|error| not_connected(&error))?;
         let sock = self
             .adopt(fd, true, !connect.to.is_unix())
             .ok_or(ConnectError::Resource)?;
@@ -706,12 +709,23 @@ impl Driver for EpollDriver {
         self.datagrams.stop_receiving(&self.epoll, listener);
     }
 
-    fn send_datagrams(&mut self, listener: ListenerId, datagrams: Outgoing<'_>) {
-        self.datagrams.send(listener, &datagrams, &self.activity);
+    fn connect_datagrams(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError> {
+        let buffers = (self.buffers.server_receive, self.buffers.server_send);
+        let fd = crate::udp::to_server(connect, buffers).map_err(|error| not_connected(&error))?;
+        Ok(self.datagrams.add_server(&self.epoll, fd))
     }
 
-    fn datagram_room(&mut self, listener: ListenerId) -> bool {
-        self.datagrams.room(listener)
+    fn close_datagrams(&mut self, sock: SockId) {
+        self.datagrams
+            .close_server(&self.epoll, sock, self.now_ms, &self.activity);
+    }
+
+    fn send_datagrams(&mut self, sock: DatagramSock, datagrams: Outgoing<'_>) {
+        self.datagrams.send(sock, &datagrams, &self.activity);
+    }
+
+    fn datagram_room(&mut self, sock: DatagramSock) -> bool {
+        self.datagrams.room(sock)
     }
 
     fn wake(&mut self, worker: WorkerId) {

@@ -5,13 +5,8 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
 use super::{ListenAddr, step};
-use crate::{Addr, sys};
-
-/// The receive buffer that a datagram socket asks for, bytes. The system permits less without a
-/// privilege (`net.core.rmem_max`).
-pub const RECEIVE_BUFFER_BYTES: i32 = 4 << 20;
-/// The send buffer that a datagram socket asks for, bytes (`net.core.wmem_max`).
-pub const SEND_BUFFER_BYTES: i32 = 2 << 20;
+pub use crate::udp::{RECEIVE_BUFFER_BYTES, SEND_BUFFER_BYTES};
+use crate::{Addr, sys, udp};
 
 /// Options of a datagram socket (manual §5.1).
 #[derive(Clone, Debug, Default)]
@@ -181,35 +176,8 @@ fn share_port(raw: RawFd) -> io::Result<()> {
         .map_err(|error| step("cannot share the port of a socket", error))
 }
 
-/// Sets the options that a driver relies on.
 fn set_options(raw: RawFd, local: &Addr, options: &DatagramOptions) -> io::Result<()> {
-    let is_v6 = matches!(local, Addr::Inet(SocketAddr::V6(_)));
-    let set = |level, name, value, what: &str| {
-        sys::set_option(raw, level, name, value).map_err(|error| step(what, error))
-    };
-    let ip = |name, value, what: &str| set(libc::IPPROTO_IP, name, value, what);
-    let ipv6 = |name, value, what: &str| set(libc::IPPROTO_IPV6, name, value, what);
-
-    // A socket of IPv6 may have IPv4 peers, for whose packets the options of IPv4 count.
-    let probe = "cannot keep datagrams from being fragmented";
-    ip(libc::IP_MTU_DISCOVER, libc::IP_PMTUDISC_PROBE, probe)?;
-    let ecn = "cannot receive the ECN field";
-    ip(libc::IP_RECVTOS, 1, ecn)?;
-    let address = "cannot receive the local address";
-    if is_v6 {
-        let mode = libc::IPV6_PMTUDISC_PROBE;
-        ipv6(libc::IPV6_MTU_DISCOVER, mode, probe)?;
-        ipv6(libc::IPV6_RECVTCLASS, 1, ecn)?;
-        ipv6(libc::IPV6_RECVPKTINFO, 1, address)?;
-    } else {
-        ip(libc::IP_PKTINFO, 1, address)?;
-    }
-    // Older kernels deliver each datagram by itself.
-    sys::join_datagrams(raw);
-    // If the kernel refuses a size, its own value stays.
-    let receive = options.receive_buffer.unwrap_or(RECEIVE_BUFFER_BYTES);
-    let _ = sys::set_buffer(raw, libc::SO_RCVBUF, receive);
-    let send = options.send_buffer.unwrap_or(SEND_BUFFER_BYTES);
-    let _ = sys::set_buffer(raw, libc::SO_SNDBUF, send);
-    Ok(())
+    let buffers = (options.receive_buffer, options.send_buffer);
+    let set = udp::set_options(raw, local, buffers);
+    set.map_err(|(what, error)| step(what, error))
 }

@@ -11,6 +11,7 @@ mod exchanges;
 mod incoming;
 mod life;
 mod quic;
+mod quic_servers;
 mod relayed;
 mod renewal;
 mod secure;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use net::timers::NEVER_MS;
-use net::{Accepted, Close, Driver, ListenerId, SockId, Took, WorkerId};
+use net::{Accepted, Close, DatagramSock, Driver, ListenerId, SockId, Took, WorkerId};
 
 use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId};
 use crate::link::Role;
@@ -428,7 +429,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             }
         }
         // Before the bytes for servers are encrypted: requests that have come over QUIC are among them.
-        if self.state.quics.is_some() {
+        if self.state.quics.is_some() || self.core.links.has_dials() {
             self.send_datagrams(driver);
         }
         self.flush_gathered(driver);
@@ -438,8 +439,12 @@ impl<D: Driver> net::Engine<D> for Engine {
         self.datagrams_came(driver, &datagrams);
     }
 
-    fn on_datagram_room(&mut self, _driver: &mut D, listener: ListenerId) {
-        self.datagrams_have_room(listener);
+    fn on_datagram_room(&mut self, _driver: &mut D, sock: DatagramSock) {
+        self.datagrams_have_room(sock);
+    }
+
+    fn on_datagrams_refused(&mut self, driver: &mut D, sock: SockId) {
+        self.enter(driver, None, |turn| turn.server_unreachable(sock));
     }
 
     fn has_work(&self) -> bool {
@@ -494,7 +499,7 @@ impl<D: Driver> Turn<'_, D> {
     /// An outgoing connection is ready for requests.
     fn server_stands(&mut self, link: ConnId) {
         if self.speaks_h2(link) {
-            return self.server_becomes_h2(link);
+            return self.server_multiplexes(link);
         }
         let stream = self.cx.core.links.get(link).map(|link| link.stream());
         match stream {

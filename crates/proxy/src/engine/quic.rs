@@ -1,5 +1,5 @@
-//! QUIC connections of clients: their datagrams, their beginning and their end. What is on their
-//! streams is fed to the mux like the bytes of any connection.
+//! QUIC connections: their datagrams and their end, and the beginning of those of clients. What is on
+//! their streams is fed to the mux like the bytes of any connection.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -8,7 +8,9 @@ use std::sync::Arc;
 use config::model::QuicBind;
 use net::relay::RelayedDatagrams;
 use net::timers::NEVER_MS;
-use net::{Accepted, Addr, Close, Datagrams, Driver, ListenerId, Outgoing, WorkerId};
+use net::{
+    Accepted, Addr, Close, DatagramSock, Datagrams, Driver, ListenerId, Outgoing, SockId, WorkerId,
+};
 use quic::{
     Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Owner as QuicOwner, Packet, Reply,
     Run, Server, Setup,
@@ -19,7 +21,7 @@ use tls::quic::QuicAcceptor;
 use super::secure::{failed_facts, tls_facts};
 use super::{Engine, Turn};
 use crate::ids::{BindId, ConnId, Owner, Timers};
-use crate::link::{NO_SOCKET, Named, QuicLink, Stage};
+use crate::link::{NO_SOCKET, Named, QuicLink, Role, Stage};
 use crate::phases::Core;
 use crate::phases::account::TlsEnd;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
@@ -44,17 +46,21 @@ const WORKERS_MASK: u32 = 0xff;
 /// The QUIC connections of a worker.
 #[derive(Debug)]
 pub(crate) struct Quics {
-    endpoint: Endpoint,
+    pub(super) endpoint: Endpoint,
+    /// The endpoint accepts clients.
+    is_serving: bool,
     /// By their names at the endpoint.
-    places: HashMap<usize, Place>,
+    pub(super) places: HashMap<usize, Place>,
     /// What the clients of listeners get, and what it was made of.
     servers: Vec<(ListenerId, Origin, Server)>,
     /// Scratch buffers; empty between uses.
     arrivals: Vec<Arrival>,
     records: Vec<u8>,
     packets: Vec<u8>,
-    /// Connections whose datagrams found no room, by the listeners.
-    waiting: Vec<(ListenerId, usize)>,
+    /// Connections whose datagrams found no room, by the sockets.
+    waiting: Vec<(DatagramSock, usize)>,
+    /// Sockets of connections to servers that are over.
+    unused: Vec<SockId>,
     /// Connections without links that may have something to send.
     moved: Vec<usize>,
     /// Listeners that close, each at this time at the latest, monotonic milliseconds.
@@ -74,14 +80,14 @@ enum PacketPlace {
 
 /// Where a connection is.
 #[derive(Debug)]
-enum Place {
+pub(super) enum Place {
     Link(ConnId),
     /// Its link has ended; it ends at this time at the latest, monotonic milliseconds.
     Leaving(Box<QuicLink>, u64),
 }
 
 impl Quics {
-    fn new(worker: u8, seed: [u8; 32], config: &RuntimeConfig, server: Server) -> Box<Quics> {
+    fn new(worker: u8, seed: [u8; 32], config: &RuntimeConfig) -> Box<Quics> {
         let setup = Setup {
             keys: &config.quic.keys,
             owner: QuicOwner {
@@ -91,13 +97,15 @@ impl Quics {
             seed,
         };
         Box::new(Quics {
-            endpoint: Endpoint::new(&setup, server),
+            endpoint: Endpoint::new(&setup),
+            is_serving: false,
             places: HashMap::new(),
             servers: Vec::new(),
             arrivals: Vec::new(),
             records: Vec::new(),
             packets: Vec::new(),
             waiting: Vec::new(),
+            unused: Vec::new(),
             moved: Vec::new(),
             closing: Vec::new(),
             handshakes: 0,
@@ -159,11 +167,17 @@ impl Engine {
 
     /// Reads what has come on the connections, and sends what they have to send.
     pub(super) fn send_datagrams<D: Driver>(&mut self, driver: &mut D) {
-        while let Some(conn) = self.core.links.next_touched() {
-            self.enter(driver, Some(conn.into()), |turn| {
-                turn.look_at(conn);
-                turn.transmit(conn);
-            });
+        loop {
+            if let Some(dial) = self.core.links.next_dial() {
+                self.enter(driver, Some(dial.conn.into()), |turn| turn.dial(dial));
+            } else if let Some(conn) = self.core.links.next_touched() {
+                self.enter(driver, Some(conn.into()), |turn| {
+                    turn.look_at(conn);
+                    turn.transmit(conn);
+                });
+            } else {
+                break;
+            }
         }
         self.enter(driver, None, |turn| {
             turn.end_connections_of_closing();
@@ -181,14 +195,14 @@ impl Engine {
         }
     }
 
-    /// A listener's socket has room for datagrams again.
-    pub(super) fn datagrams_have_room(&mut self, listener: ListenerId) {
+    /// A socket has room for datagrams again.
+    pub(super) fn datagrams_have_room(&mut self, sock: DatagramSock) {
         let Some(quics) = self.state.quics.as_mut() else {
             return;
         };
         let mut at = 0;
         while let Some((of, handle)) = quics.waiting.get(at).copied() {
-            if of != listener {
+            if of != sock {
                 at += 1;
                 continue;
             }
@@ -236,6 +250,7 @@ impl Quics {
                 self.endpoint.settle(&mut quic.connection);
                 if quic.connection.is_drained() {
                     core.timers.remove(quic.timer);
+                    self.unused.extend(server_sock(quic));
                     self.places.remove(&handle);
                 } else {
                     self.leaving_moves(handle);
@@ -253,6 +268,19 @@ impl Quics {
         self.endpoint.settle(connection);
         if connection.is_drained() && !was_drained {
             self.places.remove(&connection.handle().0);
+        }
+    }
+
+    /// Whether the datagrams of a connection come to this socket. A server answers at no other one.
+    fn is_at(&self, core: &Core, handle: usize, sock: DatagramSock) -> bool {
+        let of = match self.places.get(&handle) {
+            Some(Place::Link(conn)) => core.links.quic(*conn).map(|quic| quic.sock),
+            Some(Place::Leaving(quic, _)) => Some(quic.sock),
+            None => None,
+        };
+        match (of, sock) {
+            (Some(DatagramSock::Listener(_)), DatagramSock::Listener(_)) => true,
+            (of, _) => of == Some(sock),
         }
     }
 
@@ -276,9 +304,12 @@ impl<D: Driver> Turn<'_, D> {
             segment: datagrams.segment.max(1),
             bytes: datagrams.bytes,
         };
+        let DatagramSock::Listener(listener) = datagrams.sock else {
+            return self.read_run(datagrams.sock, &run);
+        };
         let mut all = run.bytes.chunks(run.segment);
         if all.all(|packet| self.place_of(packet) == PacketPlace::Here) {
-            return self.read_run(datagrams.listener, &run);
+            return self.read_run(datagrams.sock, &run);
         }
         for packet in run.bytes.chunks(run.segment) {
             let one = Run {
@@ -286,10 +317,10 @@ impl<D: Driver> Turn<'_, D> {
                 ..run
             };
             match self.place_of(packet) {
-                PacketPlace::Here => self.read_run(datagrams.listener, &one),
+                PacketPlace::Here => self.read_run(datagrams.sock, &one),
                 PacketPlace::Worker(worker) => {
                     let forwarded = Box::new(Forwarded {
-                        listener: datagrams.listener,
+                        listener,
                         peer: run.peer,
                         local: run.local,
                         ecn: run.ecn,
@@ -298,7 +329,7 @@ impl<D: Driver> Turn<'_, D> {
                     let shared = &self.cx.core.ambient.shared;
                     shared.post_datagram(worker, forwarded, &mut |worker| self.cx.io.wake(worker));
                 }
-                PacketPlace::Process(place) => self.relay(place, datagrams.listener, &one),
+                PacketPlace::Process(place) => self.relay(place, listener, &one),
             }
         }
     }
@@ -327,7 +358,7 @@ impl<D: Driver> Turn<'_, D> {
             segment: datagram.bytes.len(),
             bytes: &datagram.bytes,
         };
-        self.read_run(datagram.listener, &run);
+        self.read_run(datagram.listener.into(), &run);
     }
 
     /// Who has the connection of a packet.
@@ -352,41 +383,66 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    fn read_run(&mut self, listener: ListenerId, run: &Run<'_>) {
+    fn read_run(&mut self, sock: DatagramSock, run: &Run<'_>) {
         let now = self.cx.now();
-        let Some(mut quics) = self.take_quics(listener) else {
+        let quics = match sock {
+            DatagramSock::Listener(listener) => self.take_serving_quics(listener),
+            DatagramSock::Server(_) => self.state.quics.take(),
+        };
+        let Some(mut quics) = quics else {
             return;
         };
         let mut arrivals = std::mem::take(&mut quics.arrivals);
         quics.endpoint.receive(now.mono_ns, run, &mut arrivals);
         for arrival in arrivals.drain(..) {
-            match arrival {
-                Arrival::Connection(handle, datagram) => {
-                    quics.at(self.cx.core, handle.0, |connection| {
-                        connection.feed(now.mono_ns, datagram);
-                    });
+            match (arrival, sock) {
+                (Arrival::Connection(handle, datagram), _) => {
+                    if quics.is_at(self.cx.core, handle.0, sock) {
+                        quics.at(self.cx.core, handle.0, |connection| {
+                            connection.feed(now.mono_ns, datagram);
+                        });
+                    }
                 }
-                Arrival::Incoming(incoming) => self.accept_quic(&mut quics, listener, incoming),
-                Arrival::Reply(reply) => self.reply(listener, &reply),
+                (Arrival::Incoming(incoming), DatagramSock::Listener(listener)) => {
+                    self.accept_quic(&mut quics, listener, incoming);
+                }
+                (Arrival::Reply(reply), DatagramSock::Listener(listener)) => {
+                    self.reply(listener, &reply);
+                }
+                // A server begins no connections, and learns nothing of ours.
+                (Arrival::Incoming(incoming), DatagramSock::Server(_)) => {
+                    quics.endpoint.ignore(incoming);
+                }
+                (Arrival::Reply(_), DatagramSock::Server(_)) => {}
             }
         }
         quics.arrivals = arrivals;
         self.state.quics = Some(quics);
     }
 
-    /// Takes the QUIC connections of this worker out of its state, for a listener with QUIC. The
-    /// caller puts them back.
-    fn take_quics(&mut self, listener: ListenerId) -> Option<Box<Quics>> {
+    /// Takes the QUIC connections of this worker out of its state. The caller puts them back.
+    pub(super) fn take_quics(&mut self) -> Box<Quics> {
         if let Some(quics) = self.state.quics.take() {
+            return quics;
+        }
+        let worker = self.cx.core.ambient.worker.0 as u8;
+        let number = self.cx.core.ambient.random.next();
+        let seed = self.cx.runtime_config.quic.keys.seed(worker, number);
+        Quics::new(worker, seed, self.cx.runtime_config)
+    }
+
+    /// The same, with an endpoint that accepts clients of a listener. None if the listener has none.
+    fn take_serving_quics(&mut self, listener: ListenerId) -> Option<Box<Quics>> {
+        if let Some(quics) = self.state.quics.take_if(|quics| quics.is_serving) {
             return Some(quics);
         }
         let bind = *self.cx.runtime_config.listeners.get(listener.0 as usize)?;
         let origin = origin_of(self.cx.runtime_config, bind)?;
         let server = server_of(self.cx.runtime_config, &origin)?;
-        let worker = self.cx.core.ambient.worker.0 as u8;
-        let number = self.cx.core.ambient.random.next();
-        let seed = self.cx.runtime_config.quic.keys.seed(worker, number);
-        Some(Quics::new(worker, seed, self.cx.runtime_config, server))
+        let mut quics = self.take_quics();
+        quics.endpoint.set_server(server);
+        quics.is_serving = true;
+        Some(quics)
     }
 
     /// A client begins a connection.
@@ -444,7 +500,7 @@ impl<D: Driver> Turn<'_, D> {
             Accept::Connection(connection) => {
                 let handle = connection.handle().0;
                 let timer = self.cx.core.timers.add(Owner::Quic(handle as u32));
-                let quic = QuicLink::new(connection, listener, timer, place);
+                let quic = QuicLink::new(connection, listener.into(), timer, place);
                 quics.handshakes += 1;
                 if let Some(conn) = self.accepted(NO_SOCKET, accepted, Some(quic)) {
                     quics.places.insert(handle, Place::Link(conn));
@@ -463,7 +519,7 @@ impl<D: Driver> Turn<'_, D> {
     /// Sends a datagram of the endpoint itself.
     fn reply(&mut self, listener: ListenerId, reply: &Reply) {
         let datagrams = outgoing(reply.packet());
-        self.cx.io.send_datagrams(listener, datagrams);
+        self.cx.io.send_datagrams(listener.into(), datagrams);
     }
 
     /// A connection may have news, or something to read.
@@ -482,10 +538,13 @@ impl<D: Driver> Turn<'_, D> {
         let mut read = 0;
         loop {
             let links = &mut self.cx.core.links;
-            let is_read = links.get(conn).is_some_and(|link| !link.is_held_at_all());
-            let client = links.client(conn);
-            let is_ready = client.is_some_and(|client| client.stage == Stage::Ready);
-            let Some(quic) = links.quic_mut(conn).filter(|_| is_read && is_ready) else {
+            let is_ready = links.get(conn).is_some_and(|link| match &link.role {
+                _ if link.is_held_at_all() => false,
+                Role::Client(client) => client.stage == Stage::Ready,
+                Role::Server(server) => !server.connecting,
+                Role::Stream(_) => false,
+            });
+            let Some(quic) = links.quic_mut(conn).filter(|_| is_ready) else {
                 break;
             };
             records.clear();
@@ -519,10 +578,14 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         quic.is_established = true;
+        let is_server = server_sock(quic).is_some();
+        let facts = tls_facts(agreed);
+        if is_server {
+            return self.quic_to_server_stands(conn, facts);
+        }
         if let Some(quics) = &mut self.state.quics {
             quics.handshakes = quics.handshakes.saturating_sub(1);
         }
-        let facts = tls_facts(agreed);
         self.cx.accounts().tell_tls(conn, TlsEnd::Done);
         if facts.resumed {
             self.cx.accounts().tell_tls(conn, TlsEnd::Resumed);
@@ -537,6 +600,9 @@ impl<D: Driver> Turn<'_, D> {
 
     /// A connection is lost, or its handshake has failed.
     fn quic_lost(&mut self, conn: ConnId) {
+        if self.cx.core.links.server(conn).is_some() {
+            return self.quic_to_server_lost(conn);
+        }
         let stage = self.cx.core.links.client(conn).map(|client| client.stage);
         if stage != Some(Stage::Handshake) {
             return self.closed(conn, Close::Reset);
@@ -574,12 +640,13 @@ impl<D: Driver> Turn<'_, D> {
         let now_ms = self.cx.now_ms();
         for mut quic in self.cx.core.links.take_leaving() {
             let handle = quic.connection.handle().0;
-            if !quic.is_established {
+            if !quic.is_established && server_sock(&quic).is_none() {
                 quics.handshakes = quics.handshakes.saturating_sub(1);
             }
             // Another connection may have its name.
             if quic.connection.is_drained() {
                 self.cx.core.timers.remove(quic.timer);
+                quics.unused.extend(server_sock(&quic));
                 continue;
             }
             quic.connection.abandon(REQUEST_CANCELLED);
@@ -605,6 +672,7 @@ impl<D: Driver> Turn<'_, D> {
             transmit(self.cx.io, &mut core.timers, &mut quics, &mut quic);
             if quic.connection.is_drained() {
                 core.timers.remove(quic.timer);
+                quics.unused.extend(server_sock(&quic));
                 continue;
             }
             if !quic.connection.is_closed() {
@@ -612,6 +680,9 @@ impl<D: Driver> Turn<'_, D> {
                 core.timers.set(quic.timer, due_ms);
             }
             quics.places.insert(handle, Place::Leaving(quic, ends_ms));
+        }
+        for sock in quics.unused.drain(..) {
+            self.cx.io.close_datagrams(sock);
         }
         let is_over = quics.is_over();
         quics.closing.retain(|(listener, at_ms)| {
@@ -634,7 +705,8 @@ impl<D: Driver> Turn<'_, D> {
         let over = closing.filter(|(_, at_ms)| *at_ms <= now_ms);
         let over: Vec<ListenerId> = over.map(|(listener, _)| *listener).collect();
         if !over.is_empty() {
-            self.end_connections(|listener| over.contains(&listener));
+            let is_over = |sock| over.iter().any(|listener| sock == (*listener).into());
+            self.end_connections(is_over);
         }
     }
 
@@ -658,11 +730,14 @@ impl<D: Driver> Turn<'_, D> {
         let core = &mut *self.cx.core;
         for quic in core.links.take_leaving() {
             core.timers.remove(quic.timer);
+            if let Some(sock) = server_sock(&quic) {
+                self.cx.io.close_datagrams(sock);
+            }
         }
     }
 
-    /// Closes the connections of some listeners: those with links now, the others when they leave.
-    fn end_connections(&mut self, of: impl Fn(ListenerId) -> bool) {
+    /// Closes the connections of some sockets: those with links now, the others when they leave.
+    fn end_connections(&mut self, of: impl Fn(DatagramSock) -> bool) {
         let Some(quics) = &mut self.state.quics else {
             return;
         };
@@ -670,7 +745,7 @@ impl<D: Driver> Turn<'_, D> {
         for (handle, place) in &mut quics.places {
             match place {
                 Place::Link(conn) => links.push(*conn),
-                Place::Leaving(quic, ends_ms) if of(quic.listener) => {
+                Place::Leaving(quic, ends_ms) if of(quic.sock) => {
                     *ends_ms = 0;
                     leaving.push(*handle);
                 }
@@ -682,7 +757,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         for conn in links {
             let quic = self.cx.core.links.quic_mut(conn);
-            if let Some(quic) = quic.filter(|quic| of(quic.listener)) {
+            if let Some(quic) = quic.filter(|quic| of(quic.sock)) {
                 quic.end();
                 self.closed(conn, Close::Reset);
             }
@@ -734,19 +809,25 @@ impl<D: Driver> Turn<'_, D> {
     }
 }
 
+/// The socket that a connection to a server has for itself.
+pub(super) fn server_sock(quic: &QuicLink) -> Option<SockId> {
+    match quic.sock {
+        DatagramSock::Server(sock) => Some(sock),
+        DatagramSock::Listener(_) => None,
+    }
+}
+
 /// Sends the datagrams of a connection as far as its socket has room, and sets its timer.
 fn transmit<D: Driver>(io: &mut D, timers: &mut Timers, quics: &mut Quics, quic: &mut QuicLink) {
     let now_ns = io.now().mono_ns;
     quic.close_if_asked(now_ns);
     loop {
-        if !io.datagram_room(quic.listener) {
-            quics
-                .waiting
-                .push((quic.listener, quic.connection.handle().0));
+        if !io.datagram_room(quic.sock) {
+            quics.waiting.push((quic.sock, quic.connection.handle().0));
             break;
         }
         match quic.connection.transmit(now_ns, &mut quics.packets) {
-            Some(packet) => io.send_datagrams(quic.listener, outgoing(packet)),
+            Some(packet) => io.send_datagrams(quic.sock, outgoing(packet)),
             None => break,
         }
     }

@@ -112,9 +112,9 @@ impl<D: Driver> Turn<'_, D> {
         })
     }
 
-    /// A server's connection is established and speaks HTTP/2: the stream that waits for it has its
-    /// first exchange.
-    pub(super) fn server_becomes_h2(&mut self, link: ConnId) {
+    /// A server's connection is established and speaks HTTP/2 or HTTP/3: the stream that waits for it
+    /// has its first exchange.
+    pub(super) fn server_multiplexes(&mut self, link: ConnId) {
         let core = &mut *self.cx.core;
         let Some(stream) = core.links.stream(link) else {
             return self.cx.close_server(link);
@@ -128,25 +128,25 @@ impl<D: Driver> Turn<'_, D> {
         let idle_ping = self.cx.servers.at(server.server).idle_ping;
         let begun = core
             .links
-            .server_speaks_h2(link, idle_ping, &mut core.timers);
+            .server_multiplexes(link, idle_ping, &mut core.timers);
         let Some((exchange, greeting)) = begun else {
             return;
         };
         if is_shared {
             core.backends.share(&mut core.links, link);
         }
-        let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
-        shared.back_row(worker, backend).begin_h2();
+        if core.links.speaks_h2(link) {
+            let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
+            shared.back_row(worker, backend).begin_h2();
+        }
         self.with_stream(stream, |_, stream| {
             stream.server.set_link(exchange);
             stream.account.h2_server = true;
         });
         self.cx.core.links.send_whole(self.cx.io, link, &greeting);
         self.with_stream(stream, |cx, stream| {
-            if stream.wants_tunnel && stream.request.method() != Method::Connect {
-                // The server's settings say whether it supports upgrades.
-                cx.core.links.await_settings(exchange);
-            } else {
+            let is_upgrade = stream.wants_tunnel && stream.request.method() != Method::Connect;
+            if !cx.core.links.awaits_server(exchange, is_upgrade) {
                 cx.server_connected(stream);
             }
         });

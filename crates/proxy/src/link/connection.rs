@@ -148,9 +148,10 @@ impl Links {
         )
     }
 
-    /// A server's connection speaks HTTP/2 from now on. Returns the exchange of the stream that
-    /// waits for it, and our first frames, which the caller sends ([`Links::send_whole`]).
-    pub fn server_speaks_h2(
+    /// A server's connection speaks HTTP/2 from now on, or HTTP/3 over QUIC. Returns the exchange of
+    /// the stream that waits for it, and our first frames, which the caller sends
+    /// ([`Links::send_whole`]).
+    pub fn server_multiplexes(
         &mut self,
         conn: ConnId,
         idle_ping: Option<Duration>,
@@ -159,7 +160,11 @@ impl Links {
         let stream = self.stream(conn)?;
         let is_ending = self.server(conn)?.is_ending;
         let mut out = Vec::new();
-        let mut connection = h2::Connection::with_server(self.h2.servers, idle_ping, &mut out);
+        let mut connection = if self.get(conn)?.quic.is_some() {
+            h2::Connection::of_quic_server(self.h2.quic_servers, &mut out)
+        } else {
+            h2::Connection::with_server(self.h2.servers, idle_ping, &mut out)
+        };
         connection.is_ending = is_ending;
         let link = self.get_mut(conn)?;
         link.mux = Mux::Connection(connection);

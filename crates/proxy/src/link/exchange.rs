@@ -5,7 +5,7 @@ use net::Driver;
 use net::timers::NEVER_MS;
 
 use super::mux::h1::{After, Front, Linger};
-use super::mux::h2::Sending;
+use super::mux::h2::{Awaits, Sending};
 use super::{Links, Mux, Role};
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
 
@@ -165,19 +165,44 @@ impl Links {
         link.stream
     }
 
-    /// An exchange cannot begin before the peer's settings have come.
-    pub fn await_settings(&mut self, exchange: ExchangeId) {
-        if let Some(end) = self.stream_end_mut(exchange) {
-            end.awaits_settings = true;
+    /// The first exchange of a server's connection. Returns whether it has to wait before it begins:
+    /// for the server's settings if it is an upgrade, and for room for a request.
+    pub fn awaits_server(&mut self, exchange: ExchangeId, is_upgrade: bool) -> bool {
+        let awaits = if is_upgrade {
+            Awaits::Settings
+        } else {
+            Awaits::Room
+        };
+        let waits = !self.has_come(exchange, awaits);
+        if waits && let Some(end) = self.stream_end_mut(exchange) {
+            end.awaits = awaits;
+        }
+        waits
+    }
+
+    /// Whether what an exchange waits for has come.
+    fn has_come(&self, exchange: ExchangeId, awaits: Awaits) -> bool {
+        let conn = self.connection_of(exchange);
+        let Some(Mux::Connection(connection)) = conn.and_then(|conn| Some(&self.get(conn)?.mux))
+        else {
+            return true;
+        };
+        let codec = &connection.codec;
+        match awaits {
+            Awaits::Nothing => true,
+            Awaits::Room => codec.room_for_streams() > 0,
+            Awaits::Settings => codec.has_settings() && codec.room_for_streams() > 0,
         }
     }
 
-    /// The peer's settings have come. Returns the stream of an exchange that waited for them.
+    /// The peer has told more of itself. Returns the stream of an exchange that waited for that.
     pub fn settled(&mut self, exchange: ExchangeId) -> Option<StreamId> {
-        let end = self.stream_end_mut(exchange)?;
-        std::mem::take(&mut end.awaits_settings)
-            .then(|| self.stream(exchange))
-            .flatten()
+        let awaits = self.stream_end_mut(exchange)?.awaits;
+        if awaits == Awaits::Nothing || !self.has_come(exchange, awaits) {
+            return None;
+        }
+        self.stream_end_mut(exchange)?.awaits = Awaits::Nothing;
+        self.stream(exchange)
     }
 
     /// Whether all of the peer's message has come, where the mux knows that before its payload is

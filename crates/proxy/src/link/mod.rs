@@ -23,7 +23,7 @@ use net::{Driver, Message, Sent, SockId};
 use sample::Session;
 
 use self::quic::Quic;
-pub(crate) use self::quic::{NO_SOCKET, Quic as QuicLink};
+pub(crate) use self::quic::{Dial, NO_SOCKET, Quic as QuicLink};
 use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId, Timers};
 use crate::random::Random;
 use crate::runtime_config::H2Limits;
@@ -119,6 +119,8 @@ pub(crate) struct Links {
     turns: VecDeque<ConnId>,
     /// Connections over QUIC that may have datagrams to send.
     touched: Vec<ConnId>,
+    /// Connections over QUIC that are to begin.
+    dials: Vec<Dial>,
     /// QUIC connections whose links have ended.
     #[expect(clippy::vec_box, reason = "links and the engine keep them on the heap")]
     leaving: Vec<Box<Quic>>,
@@ -139,6 +141,7 @@ impl Links {
             random,
             turns: VecDeque::new(),
             touched: Vec::new(),
+            dials: Vec::new(),
             leaving: Vec::new(),
         }
     }

@@ -1,12 +1,15 @@
 //! QUIC below a connection of HTTP/3. What comes on its streams is handed up as records
 //! ([`http::h3::record`]), as if they were the bytes of a connection, and what is sent is records
 //! too. The driver knows nothing of such a connection: its datagrams are those of the listener's
-//! socket.
+//! socket, or of a socket to its server.
+
+use std::net::SocketAddr;
 
 use http::h3::record::{self, Kind, Record};
 use net::timers::TimerId;
-use net::{ListenerId, Message, Sent, SockId};
-use quic::{Connection, Received};
+use net::{DatagramSock, Message, Sent, SockId};
+use quic::{Client, Connection, Received};
+use tls::quic::QuicConnector;
 
 use super::Links;
 use crate::ids::ConnId;
@@ -25,8 +28,8 @@ const NO_ERROR: u64 = 0x100;
 #[derive(Debug)]
 pub(crate) struct Quic {
     pub connection: Box<Connection>,
-    /// The listener whose socket has its datagrams.
-    pub listener: ListenerId,
+    /// The socket that has its datagrams.
+    pub sock: DatagramSock,
     /// When it has to be looked at although nothing comes.
     pub timer: TimerId,
     /// Its handshake is complete.
@@ -44,13 +47,13 @@ pub(crate) struct Quic {
 impl Quic {
     pub fn new(
         connection: Box<Connection>,
-        listener: ListenerId,
+        sock: DatagramSock,
         timer: TimerId,
         place: TlsPlace,
     ) -> Box<Quic> {
         Box::new(Quic {
             connection,
-            listener,
+            sock,
             timer,
             is_established: false,
             is_touched: false,
@@ -101,6 +104,7 @@ impl Quic {
                 Received::Fin(stream) => record::fin(stream, records),
                 Received::Reset { stream, code } => record::reset(stream, code, records),
                 Received::Stopped { stream, code } => record::stopped(stream, code, records),
+                Received::Streams(count) => record::streams(count, records),
                 Received::Written { stream, bytes } => {
                     record::written(stream.unwrap_or(record::CONNECTION), bytes, records);
                 }
@@ -129,7 +133,42 @@ impl Quic {
     }
 }
 
+/// A connection to a server that is to begin: what the engine needs for it.
+pub(crate) struct Dial {
+    pub conn: ConnId,
+    pub sock: SockId,
+    pub to: SocketAddr,
+    pub client: Client,
+    pub tls: QuicConnector,
+    pub place: TlsPlace,
+}
+
+impl std::fmt::Debug for Dial {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Dial")
+            .field("conn", &self.conn)
+            .field("sock", &self.sock)
+            .field("to", &self.to)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Links {
+    /// A connection to a server is to begin over QUIC.
+    pub fn dial(&mut self, dial: Dial) {
+        self.dials.push(dial);
+    }
+
+    /// The next connection that is to begin.
+    pub fn next_dial(&mut self) -> Option<Dial> {
+        self.dials.pop()
+    }
+
+    /// Whether connections are to begin.
+    pub fn has_dials(&self) -> bool {
+        !self.dials.is_empty()
+    }
+
     /// Sends a message whose parts are records.
     #[cold]
     pub(super) fn send_records(&mut self, conn: ConnId, message: Message<'_>) -> Sent {
@@ -170,6 +209,11 @@ impl Links {
     }
 
     /// The QUIC connection of a link.
+    pub fn quic(&self, conn: ConnId) -> Option<&Quic> {
+        self.get(conn)?.quic.as_deref()
+    }
+
+    /// The same, to be changed.
     pub fn quic_mut(&mut self, conn: ConnId) -> Option<&mut Quic> {
         self.get_mut(conn)?.quic.as_deref_mut()
     }

@@ -13,7 +13,7 @@ use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Wanted;
 use crate::ids::{ConnId, ExchangeId, ServerId};
-use crate::link::{Role, Secure, Server, Socks4};
+use crate::link::{Dial, NO_SOCKET, Role, Secure, Server, Socks4};
 use crate::runtime_config::deadline;
 use crate::shared::{BackCount, Count, Pace, Seen};
 use crate::stream::{Phase, ServerEnd, Step, Stream, Until};
@@ -135,6 +135,9 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(until) = self.ask_for_idle(stream, server, &names.pool) {
             return stream.go(Phase::TakeOver(until));
         }
+        if self.servers.at(server).is_quic {
+            return self.connect_over_quic(stream, server, names);
+        }
         let speaks_tls = self.servers.at(server).options.tls().is_some();
         let session = match speaks_tls.then(|| self.runtime_config.tls.server(server)) {
             None => None,
@@ -158,17 +161,57 @@ impl<D: Driver> Cx<'_, D> {
                 if let Some(server) = self.core.links.server_mut(link) {
                     server.proto = proto;
                 }
-                stream.route.on_reused = false;
-                self.attach(stream, link.only_exchange(), server);
-                self.accounts()
-                    .tell_server(stream, server, BackCount::Connects);
-                self.trace_try(stream);
-                let connect_ms = stream.connect_ms(self.runtime_config);
-                stream.phase = Phase::Connect(Until(deadline(self.now(), connect_ms)));
-                Step::Wait
+                self.await_server(stream, link, server)
             }
             Err(error) => self.connect_failed(stream, error),
         }
+    }
+
+    /// Waits until a new connection is established.
+    fn await_server(&mut self, stream: &mut Stream, link: ConnId, server: ServerId) -> Step {
+        stream.route.on_reused = false;
+        self.attach(stream, link.only_exchange(), server);
+        self.accounts()
+            .tell_server(stream, server, BackCount::Connects);
+        self.trace_try(stream);
+        let connect_ms = stream.connect_ms(self.runtime_config);
+        stream.phase = Phase::Connect(Until(deadline(self.now(), connect_ms)));
+        Step::Wait
+    }
+
+    /// Opens a connection over QUIC, which the engine begins.
+    fn connect_over_quic(&mut self, stream: &mut Stream, server: ServerId, names: Names) -> Step {
+        let connector = self.runtime_config.tls.server(server);
+        let name = names.asked.as_deref();
+        // As over TCP: a server that is still being added, or a name that is none.
+        let Some(Ok(tls)) = connector.map(|connector| connector.quic(name)) else {
+            return self.no_handshake(stream, ConnError::TlsHandshake);
+        };
+        let Some(place) = self.core.ambient.shared.enter_tls() else {
+            return self.no_handshake(stream, ConnError::TlsTooMany);
+        };
+        let client = self
+            .runtime_config
+            .quic
+            .client(&self.servers.at(server).options.quic);
+        let sock = match self.open_server(stream, server, &names.ends) {
+            Ok(sock) => sock,
+            Err(error) => return self.connect_failed(stream, error),
+        };
+        let Some(Addr::Inet(to)) = stream.txn.server_dst else {
+            self.io.close_datagrams(sock);
+            return self.connect_failed(stream, ConnectError::Refused);
+        };
+        let link = self.add_server(stream, server, NO_SOCKET, (Box::default(), names.pool));
+        self.core.links.dial(Dial {
+            conn: link,
+            sock,
+            to,
+            client,
+            tls,
+            place,
+        });
+        self.await_server(stream, link, server)
     }
 
     /// The protocol of a stream's connection to a server where it differs from that of the server's
@@ -298,7 +341,7 @@ impl<D: Driver> Cx<'_, D> {
         self.make_room(server);
         let fast_open = line.tfo && self.sends_at_once(stream, server);
         let connect = |io: &mut D, from: Option<&Addr>| {
-            io.connect(&Connect {
+            let connect = Connect {
                 to: line.socks4.as_ref().unwrap_or(to),
                 from,
                 is_foreign: ends.from.is_some(),
@@ -307,7 +350,12 @@ impl<D: Driver> Cx<'_, D> {
                 keepalive: (backend.options.srvtcpka).then_some(backend.options.server_keepalive),
                 tcp: &line.tcp,
                 labels: stream.route.labels,
-            })
+            };
+            if line.is_quic {
+                io.connect_datagrams(&connect)
+            } else {
+                io.connect(&connect)
+            }
         };
         let ports = source.and_then(|source| source.ports.as_deref());
         let (Some(ports), Some(Addr::Inet(addr)), None) = (ports, from, &ends.from) else {

@@ -22,6 +22,8 @@ pub(crate) struct H2Limits {
     pub quic_clients: Limits,
     /// The limits for servers.
     pub servers: Limits,
+    /// The same over QUIC.
+    pub quic_servers: Limits,
     /// The number of streams after which a client's connection accepts no further ones.
     pub total_streams_max: Option<u32>,
     /// The same over QUIC.
@@ -46,6 +48,7 @@ impl H2Limits {
             ..Limits::default()
         };
         let clients = of_side(common, h2.clients.or(h2.both));
+        let servers = of_side(common, h2.servers.or(h2.both));
         let tune = &global.quic;
         H2Limits {
             clients,
@@ -53,11 +56,16 @@ impl H2Limits {
                 streams_max: tune
                     .streams_max
                     .unwrap_or(quic::Limits::default().streams_max),
-                glitches_max: tune.glitches_max.unwrap_or(0),
+                glitches_max: tune.clients.glitches_max.unwrap_or(0),
                 ..clients
             },
             quic_total_streams_max: tune.total_streams_max,
-            servers: of_side(common, h2.servers.or(h2.both)),
+            servers,
+            quic_servers: Limits {
+                streams_max: quic::Limits::default().streams_max,
+                glitches_max: tune.servers.glitches_max.unwrap_or(0),
+                ..servers
+            },
             total_streams_max: h2.total_streams_max,
             glitches_kill_percent: h2.glitches_kill_percent,
         }

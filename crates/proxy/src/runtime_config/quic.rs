@@ -1,7 +1,7 @@
 //! QUIC of the process: the secrets of its connections, and their limits.
 
-use config::model::{Config, QuicBind, QuicCongestion};
-use quic::{Congestion, Limits};
+use config::model::{Config, QuicBind, QuicCongestion, QuicServer, QuicSide};
+use quic::{Client, Congestion, Limits};
 
 use super::Process;
 
@@ -15,8 +15,10 @@ const DATA_PERCENT: u32 = 90;
 #[derive(Debug)]
 pub(crate) struct QuicConfig {
     pub keys: quic::Keys,
-    /// Of lines without options of their own.
+    /// Of `bind` lines without options of their own.
     limits: Limits,
+    /// Of `server` lines without options of their own.
+    server_limits: Limits,
     /// See [`RETRY_THRESHOLD`].
     pub retry_threshold: usize,
     /// Clients with ports below 1024 get no answer.
@@ -30,29 +32,15 @@ impl QuicConfig {
             Some(secret) => quic::Keys::new(secret),
             None => quic::Keys::new(&process.secret),
         };
+        let bufsize = config.global.tune.bufsize_bytes;
         let default = Limits::default();
-        let mut limits = Limits {
-            streams_max: tune.streams_max.unwrap_or(default.streams_max),
-            idle: tune.idle.unwrap_or(default.idle),
-            send_bytes: tune.window_bytes.map_or(default.send_bytes, u64::from),
-            joins_datagrams: tune.joins_datagrams,
-            ..default
-        };
-        if let Some(bytes) = tune.rxbuf_bytes {
-            limits.connection_bytes = bytes;
-            limits.stream_bytes = bytes;
-        }
-        if tune.rxbuf_bytes.is_some() || tune.data_percent.is_some() {
-            let percent = tune.data_percent.unwrap_or(DATA_PERCENT);
-            let bytes = u64::from(limits.connection_bytes) * u64::from(percent) / 100;
-            // As in HAProxy, a whole number of buffers.
-            let bufsize = config.global.tune.bufsize_bytes.max(1) as u64;
-            let bytes = bytes.div_ceil(bufsize) * bufsize;
-            limits.stream_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        }
         QuicConfig {
             keys,
-            limits,
+            limits: Limits {
+                streams_max: tune.streams_max.unwrap_or(default.streams_max),
+                ..limits_of(&tune.clients, bufsize)
+            },
+            server_limits: limits_of(&tune.servers, bufsize),
             retry_threshold: tune
                 .retry_threshold
                 .map_or(RETRY_THRESHOLD, |number| number as usize),
@@ -60,17 +48,55 @@ impl QuicConfig {
         }
     }
 
-    /// The limits of a line.
+    /// The limits of a `bind` line.
     pub fn limits(&self, bind: &QuicBind) -> Limits {
-        Limits {
-            congestion: match bind.congestion {
-                QuicCongestion::Cubic => Congestion::Cubic,
-                QuicCongestion::NewReno => Congestion::NewReno,
-                QuicCongestion::Bbr => Congestion::Bbr,
-                QuicCongestion::None => Congestion::Fixed,
-            },
-            send_bytes: bind.window_bytes.map_or(self.limits.send_bytes, u64::from),
-            ..self.limits
-        }
+        with_control(self.limits, bind.congestion, bind.window_bytes)
+    }
+
+    /// How connections to a server are made.
+    pub fn client(&self, server: &QuicServer) -> Client {
+        Client::new(&with_control(
+            self.server_limits,
+            server.congestion,
+            server.window_bytes,
+        ))
+    }
+}
+
+/// The limits of one side. `bufsize`: the bytes of a buffer.
+fn limits_of(side: &QuicSide, bufsize: usize) -> Limits {
+    let default = Limits::default();
+    let mut limits = Limits {
+        idle: side.idle.unwrap_or(default.idle),
+        send_bytes: side.window_bytes.map_or(default.send_bytes, u64::from),
+        joins_datagrams: side.joins_datagrams,
+        ..default
+    };
+    if let Some(bytes) = side.rxbuf_bytes {
+        limits.connection_bytes = bytes;
+        limits.stream_bytes = bytes;
+    }
+    if side.rxbuf_bytes.is_some() || side.data_percent.is_some() {
+        let percent = side.data_percent.unwrap_or(DATA_PERCENT);
+        let bytes = u64::from(limits.connection_bytes) * u64::from(percent) / 100;
+        // As in HAProxy, a whole number of buffers.
+        let bufsize = bufsize.max(1) as u64;
+        let bytes = bytes.div_ceil(bufsize) * bufsize;
+        limits.stream_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+    }
+    limits
+}
+
+/// The limits of a line with its congestion control.
+fn with_control(limits: Limits, congestion: QuicCongestion, window_bytes: Option<u32>) -> Limits {
+    Limits {
+        congestion: match congestion {
+            QuicCongestion::Cubic => Congestion::Cubic,
+            QuicCongestion::NewReno => Congestion::NewReno,
+            QuicCongestion::Bbr => Congestion::Bbr,
+            QuicCongestion::None => Congestion::Fixed,
+        },
+        send_bytes: window_bytes.map_or(limits.send_bytes, u64::from),
+        ..limits
     }
 }

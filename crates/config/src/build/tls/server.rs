@@ -6,7 +6,7 @@ use super::options::{protocols, value};
 use super::{TlsParser, Words, certificates};
 use crate::keywords::Places;
 use crate::keywords::tls::Known;
-use crate::model::ServerTls;
+use crate::model::{BindTls, ServerTls};
 use crate::tree::Span;
 use sample::Place;
 use std::sync::Arc;
@@ -48,6 +48,22 @@ impl ServerWords {
             shared.settle(Err(Fault::new(span, message)));
         }
         Some(Box::new(tls))
+    }
+}
+
+impl ServerWords {
+    /// A server over QUIC has TLS, and speaks HTTP/3 unless `alpn` says otherwise.
+    pub fn begin_quic(&mut self, title: &str, address: &Span, shared: &mut Shared<'_>) {
+        if !self.tls.ssl {
+            let message = format!("{title} : QUIC has TLS always; 'ssl' is missing.");
+            shared.diagnostics.warning(address, message);
+            self.tls.ssl = true;
+            self.tls.is_refused = false;
+            self.span.get_or_insert_with(|| address.clone());
+        }
+        self.tls.is_quic = true;
+        let alpn = &mut self.words.options.alpn;
+        alpn.get_or_insert_with(|| BindTls::QUIC_ALPN.map(<[u8]>::to_vec).into());
     }
 }
 

@@ -97,7 +97,7 @@ impl Engine<EpollDriver> for Counts {
             segment: None,
             bytes: datagrams.bytes,
         };
-        driver.send_datagrams(UDP, answer);
+        driver.send_datagrams(UDP.into(), answer);
     }
     fn on_timer(&mut self, _: &mut EpollDriver) {
         panic!("it takes too long: {:?} is left", self.left);

@@ -5,6 +5,7 @@ mod namespace;
 mod open;
 mod receive;
 mod send;
+mod servers;
 mod steering;
 
 use std::io::Write;
@@ -20,7 +21,8 @@ use spangate_net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
 use spangate_net::listen::{DatagramOptions, ListenAddr, open_datagram};
 use spangate_net::sys::{self, Io, ReceiveBatch, SendBatch, Sending};
 use spangate_net::{
-    Accepted, Addr, Close, Datagrams, Driver, Engine, ListenerId, Outgoing, SockId, Took, WorkerId,
+    Accepted, Addr, Close, DatagramSock, Datagrams, Driver, Engine, ListenerId, Outgoing, SockId,
+    Took, WorkerId,
 };
 
 /// How long anything may take.
@@ -76,6 +78,7 @@ fn local(fd: &OwnedFd) -> SocketAddr {
 /// A run of datagrams as the engine got it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Got {
+    sock: DatagramSock,
     peer: SocketAddr,
     local: Option<IpAddr>,
     ecn: u8,
@@ -90,7 +93,8 @@ type Answer = Box<dyn FnOnce() + Send>;
 /// Tells the test what comes.
 struct Teller {
     got: Sender<Got>,
-    room: Sender<ListenerId>,
+    room: Sender<DatagramSock>,
+    refused: Sender<SockId>,
     over: bool,
     /// Answers to orders of this round and of the one before.
     answers: [Vec<Answer>; 2],
@@ -128,8 +132,8 @@ impl Engine<EpollDriver> for Teller {
     fn on_broken(&mut self, _: &mut EpollDriver, _: SockId) {}
     fn on_close(&mut self, _: &mut EpollDriver, _: SockId, _: Close) {}
     fn on_datagrams(&mut self, _: &mut EpollDriver, datagrams: Datagrams<'_>) {
-        assert_eq!(datagrams.listener, UDP);
         let got = Got {
+            sock: datagrams.sock,
             peer: datagrams.peer,
             local: datagrams.local,
             ecn: datagrams.ecn,
@@ -139,8 +143,11 @@ impl Engine<EpollDriver> for Teller {
         // At its end, the test listens no longer.
         let _ = self.got.send(got);
     }
-    fn on_datagram_room(&mut self, _: &mut EpollDriver, listener: ListenerId) {
-        let _ = self.room.send(listener);
+    fn on_datagram_room(&mut self, _: &mut EpollDriver, sock: DatagramSock) {
+        let _ = self.room.send(sock);
+    }
+    fn on_datagrams_refused(&mut self, _: &mut EpollDriver, sock: SockId) {
+        let _ = self.refused.send(sock);
     }
     fn on_timer(&mut self, _: &mut EpollDriver) {}
     fn next_deadline_ms(&mut self) -> Option<u64> {
@@ -195,7 +202,8 @@ struct Serving {
     activity: Arc<Activity>,
     to: SocketAddr,
     got: Receiver<Got>,
-    room: Receiver<ListenerId>,
+    room: Receiver<DatagramSock>,
+    refused: Receiver<SockId>,
 }
 
 impl Serving {
@@ -209,10 +217,12 @@ impl Serving {
         let (orders, received) = mpsc::channel();
         let (tell, got) = mpsc::channel();
         let (tell_room, room) = mpsc::channel();
+        let (tell_refused, refused) = mpsc::channel();
         let body = move || {
             let mut engine = Teller {
                 got: tell,
                 room: tell_room,
+                refused: tell_refused,
                 over: false,
                 answers: [Vec::new(), Vec::new()],
             };
@@ -226,6 +236,7 @@ impl Serving {
             to,
             got,
             room,
+            refused,
         }
     }
 
@@ -253,7 +264,9 @@ impl Serving {
     /// Has the worker send one run.
     fn send(&self, peer: SocketAddr, segment: Option<usize>, bytes: &[u8]) {
         let bytes = bytes.to_vec();
-        self.order(move |driver| driver.send_datagrams(UDP, outgoing(peer, segment, &bytes)));
+        self.order(move |driver| {
+            driver.send_datagrams(UDP.into(), outgoing(peer, segment, &bytes))
+        });
     }
 }
 

@@ -89,9 +89,9 @@ fn what_the_kernel_does_not_take_waits_for_it() {
     let serving = Serving::of(open(at, &options).0);
     let peer: SocketAddr = PEER.parse().expect("an address");
     let one = move |driver: &mut spangate_net::epoll::EpollDriver| {
-        let has_room = driver.datagram_room(UDP);
+        let has_room = driver.datagram_room(UDP.into());
         if has_room {
-            driver.send_datagrams(UDP, outgoing(peer, None, &[7; BYTES]));
+            driver.send_datagrams(UDP.into(), outgoing(peer, None, &[7; BYTES]));
         }
         has_room
     };
@@ -114,12 +114,12 @@ fn what_the_kernel_does_not_take_waits_for_it() {
     assert!(ip(
         "neigh replace 10.99.0.2 lladdr 02:00:00:00:00:02 dev own"
     ));
-    assert_eq!(serving.room.recv_timeout(DEADLINE), Ok(UDP));
+    assert_eq!(serving.room.recv_timeout(DEADLINE), Ok(UDP.into()));
     while sent < DATAGRAMS {
         if serving.order(one) {
             sent += 1;
         } else {
-            assert_eq!(serving.room.recv_timeout(DEADLINE), Ok(UDP));
+            assert_eq!(serving.room.recv_timeout(DEADLINE), Ok(UDP.into()));
         }
     }
     let counts = serving.activity.datagrams();

@@ -91,7 +91,7 @@ fn ipv4_over_a_socket_of_ipv6() {
             segment: Some(4),
             bytes: b"welcome",
         };
-        spangate_net::Driver::send_datagrams(driver, super::UDP, welcome);
+        spangate_net::Driver::send_datagrams(driver, super::UDP.into(), welcome);
     });
     // The receiver joins what it gets, so that both datagrams may come as one run.
     let (from, _, ecn, bytes) = super::receive(&client);

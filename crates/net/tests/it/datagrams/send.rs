@@ -28,7 +28,7 @@ fn a_run_arrives_as_single_datagrams() {
         serving.order(move |driver| {
             for at in 0..10_u8 {
                 let bytes = vec![at; if at == 9 { 3 } else { 50 }];
-                driver.send_datagrams(UDP, outgoing(peer, None, &bytes));
+                driver.send_datagrams(UDP.into(), outgoing(peer, None, &bytes));
             }
         });
         for at in 0..10_u8 {
@@ -60,7 +60,7 @@ fn ecn_field_and_source_are_those_asked_for() {
                     ecn,
                     ..outgoing(peer, None, b"marked")
                 };
-                driver.send_datagrams(UDP, datagrams);
+                driver.send_datagrams(UDP.into(), datagrams);
             });
             let (from, _, got, bytes) = receive(&client);
             assert_eq!(from, SocketAddr::new(source, serving.to.port()));
@@ -77,7 +77,7 @@ fn ecn_field_and_source_are_those_asked_for() {
                 source: Some(other),
                 ..outgoing(peer, None, b"any")
             };
-            driver.send_datagrams(UDP, datagrams);
+            driver.send_datagrams(UDP.into(), datagrams);
         });
         assert_eq!(receive(&client).3, b"any");
     }
@@ -93,18 +93,18 @@ fn a_full_queue_has_room_after_the_round() {
         let taken = serving.order(move |driver| {
             let bytes = vec![0; RUN_BYTES_MAX];
             let mut taken = 0;
-            while driver.datagram_room(UDP) {
-                driver.send_datagrams(UDP, outgoing(peer, Some(1000), &bytes));
+            while driver.datagram_room(UDP.into()) {
+                driver.send_datagrams(UDP.into(), outgoing(peer, Some(1000), &bytes));
                 taken += RUN_BYTES_MAX;
             }
             // It does not wait, and it is counted.
-            driver.send_datagrams(UDP, outgoing(peer, Some(1000), &bytes[..1500]));
-            assert!(!driver.datagram_room(UDP));
+            driver.send_datagrams(UDP.into(), outgoing(peer, Some(1000), &bytes[..1500]));
+            assert!(!driver.datagram_room(UDP.into()));
             taken
         });
         assert_eq!(taken, DATAGRAM_QUEUE_BYTES_MAX);
-        assert_eq!(serving.room.recv_timeout(super::DEADLINE), Ok(UDP));
-        assert!(serving.order(|driver| driver.datagram_room(UDP)));
+        assert_eq!(serving.room.recv_timeout(super::DEADLINE), Ok(UDP.into()));
+        assert!(serving.order(|driver| driver.datagram_room(UDP.into())));
         let counts = serving.activity.datagrams();
         assert_eq!((counts.no_room(), counts.send_errors()), (2, 0));
         // Once for each time that it was full.
@@ -135,11 +135,11 @@ fn a_peer_that_is_gone_or_cannot_be_reached_harms_no_other() {
         // Longer than a datagram can be, between two that are not; and to everybody, which the
         // socket may not.
         serving.order(move |driver| {
-            driver.send_datagrams(UDP, outgoing(peer, None, b"before"));
-            driver.send_datagrams(UDP, outgoing(peer, None, &[0; RUN_BYTES_MAX]));
+            driver.send_datagrams(UDP.into(), outgoing(peer, None, b"before"));
+            driver.send_datagrams(UDP.into(), outgoing(peer, None, &[0; RUN_BYTES_MAX]));
             let broadcast = SocketAddr::from(([255, 255, 255, 255], 9));
-            driver.send_datagrams(UDP, outgoing(broadcast, Some(10), &[0; 25]));
-            driver.send_datagrams(UDP, outgoing(peer, None, b"after"));
+            driver.send_datagrams(UDP.into(), outgoing(broadcast, Some(10), &[0; 25]));
+            driver.send_datagrams(UDP.into(), outgoing(peer, None, b"after"));
         });
         assert_eq!(datagram(&client).0, b"before");
         assert_eq!(datagram(&client).0, b"after");
@@ -162,14 +162,14 @@ fn a_listener_that_closes_sends_what_it_has() {
         serving.order(move |driver| {
             for at in 0..50_u8 {
                 let bytes = vec![at; 100 + usize::from(at)];
-                driver.send_datagrams(UDP, outgoing(peer, None, &bytes));
+                driver.send_datagrams(UDP.into(), outgoing(peer, None, &bytes));
             }
             if abandons {
                 driver.abandon(UDP);
             } else {
                 driver.unlisten(UDP);
                 driver.unlisten(UDP);
-                driver.send_datagrams(UDP, outgoing(peer, None, b"goodbye"));
+                driver.send_datagrams(UDP.into(), outgoing(peer, None, b"goodbye"));
             }
         });
         for at in 0..50_u8 {
@@ -180,8 +180,8 @@ fn a_listener_that_closes_sends_what_it_has() {
         }
         // In a later round, it is closed: its port is free, and what is sent is lost.
         serving.order(move |driver| {
-            driver.send_datagrams(UDP, outgoing(peer, Some(1), b"lost"));
-            assert!(driver.datagram_room(UDP), "nobody waits");
+            driver.send_datagrams(UDP.into(), outgoing(peer, Some(1), b"lost"));
+            assert!(driver.datagram_room(UDP.into()), "nobody waits");
         });
         assert_eq!(serving.activity.datagrams().no_room(), 4);
         let again = UdpSocket::bind(to).expect("the port is free");

@@ -111,11 +111,7 @@ impl Files {
         let protocols = BindTls::alpn(options, recipe.is_http, recipe.is_quic);
         let mut offer = offer(options, &protocols);
         if recipe.is_quic {
-            let spoken = |protocol: &&&[u8]| QUIC_PROTOCOLS.contains(*protocol);
-            let spoken = protocols.iter().filter(spoken);
-            offer.protocols = spoken.map(|protocol| protocol.to_vec()).collect();
-            // RFC 9001 §4.2.
-            offer.lowest = Some(Version::Tls13);
+            offer_over_quic(&mut offer, &protocols);
         } else if recipe.is_http && !protocols.is_empty() && offer.protocols.is_empty() {
             offer.protocols.push(b"http/1.1".to_vec());
         }
@@ -195,6 +191,10 @@ impl Files {
             Some(protocols) => protocols.iter().map(Vec::as_slice).collect(),
             None => Vec::new(),
         };
+        let mut offer = offer(&words.options, &protocols);
+        if words.is_quic {
+            offer_over_quic(&mut offer, &protocols);
+        }
         let verification = match (words.verifies(), &words.options.ca_file) {
             (false, _) => Verification::None,
             (true, Some(file)) => Verification::Required {
@@ -220,7 +220,7 @@ impl Files {
             }
         };
         let options = ConnectorOptions {
-            offer: offer(&words.options, &protocols),
+            offer,
             verification,
             identity,
             sessions_max: if words.reuses_sessions {
@@ -281,6 +281,15 @@ pub(super) fn tell_unspoken(options: &TlsOptions, title: &str, findings: &mut Fi
             absent.join(",")
         ));
     }
+}
+
+/// Changes an offer of a line to one over QUIC.
+fn offer_over_quic(offer: &mut Offer, protocols: &[&[u8]]) {
+    let spoken = protocols.iter();
+    let spoken = spoken.filter(|protocol| QUIC_PROTOCOLS.contains(protocol));
+    offer.protocols = spoken.map(|protocol| protocol.to_vec()).collect();
+    // RFC 9001 §4.2.
+    offer.lowest = Some(Version::Tls13);
 }
 
 fn offer(options: &TlsOptions, protocols: &[&[u8]]) -> Offer {

@@ -31,6 +31,7 @@ pub(in crate::shared) fn checked_server(
         name: name.to_owned(),
         address: ServerAddress::Fixed(Addr::Inet("127.0.0.1:1".parse().expect("an address"))),
         takes_datagrams: false,
+        is_quic: false,
         unresolved: false,
         fqdn: None,
         resolvers: None,

@@ -52,6 +52,10 @@ impl Codec {
         either!(self, one => one.room_for_streams())
     }
 
+    pub fn has_settings(&self) -> bool {
+        either!(self, one => one.has_settings())
+    }
+
     pub fn takes_extended_connect(&self) -> bool {
         either!(self, one => one.takes_extended_connect())
     }

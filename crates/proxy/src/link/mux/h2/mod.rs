@@ -99,6 +99,12 @@ impl Connection {
         Connection::new(Codec::H3(codec), None)
     }
 
+    /// A server's connection of HTTP/3.
+    pub fn of_quic_server(limits: Limits, out: &mut Vec<u8>) -> Box<Connection> {
+        let codec = Box::new(h3::Connection::client(limits, out));
+        Connection::new(Codec::H3(codec), None)
+    }
+
     fn new(codec: Codec, idle_ping: Option<Duration>) -> Box<Connection> {
         Box::new(Connection {
             codec,
@@ -202,6 +208,17 @@ pub(crate) enum Sending {
     Over,
 }
 
+/// What the request of an exchange waits for, which the server has not told yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Awaits {
+    #[default]
+    Nothing,
+    /// How many requests it permits (HTTP/3).
+    Room,
+    /// The same, and its settings: whether it supports upgrades.
+    Settings,
+}
+
 /// One stream of a connection: the mux of its link.
 #[derive(Debug)]
 pub(crate) struct StreamEnd {
@@ -224,8 +241,8 @@ pub(crate) struct StreamEnd {
     pub expects: bool,
     /// The trailers of a message whose payload is not used completely.
     pub trailers: Option<Box<Head>>,
-    /// Its request waits for the peer's settings.
-    pub awaits_settings: bool,
+    /// What its request waits for before it is sent.
+    pub awaits: Awaits,
     /// Its request is an extended CONNECT, which the other layers see as an upgrade.
     pub upgrade: Option<Box<Upgrade>>,
 }
@@ -254,7 +271,7 @@ impl StreamEnd {
             drains: false,
             expects: false,
             trailers: None,
-            awaits_settings: false,
+            awaits: Awaits::Nothing,
             upgrade: None,
         }
     }

@@ -1,0 +1,105 @@
+//! QUIC connections to servers: their beginning, and what becomes of it.
+
+use std::sync::Arc;
+
+use net::{Close, Driver, SockId};
+use sample::{ConnError, TlsFacts};
+
+use super::Turn;
+use super::quic::{Place, server_sock};
+use super::secure::failed_facts;
+use crate::ids::{ConnId, Owner};
+use crate::link::{Dial, QuicLink};
+use crate::phases::account::TlsEnd;
+use crate::shared::Pace;
+
+impl<D: Driver> Turn<'_, D> {
+    /// Begins a connection whose socket is open.
+    pub(super) fn dial(&mut self, dial: Dial) {
+        let conn = dial.conn;
+        // The stream may have ended meanwhile.
+        if self.cx.core.links.get(conn).is_none() {
+            return self.cx.io.close_datagrams(dial.sock);
+        }
+        let now = self.cx.now();
+        let mut quics = self.take_quics();
+        let begun = quics
+            .endpoint
+            .connect(now.mono_ns, &dial.client, dial.tls, dial.to);
+        let is_begun = begun.is_ok();
+        if let Ok(connection) = begun {
+            let handle = connection.handle().0;
+            let timer = self.cx.core.timers.add(Owner::Quic(handle as u32));
+            let quic = QuicLink::new(connection, dial.sock.into(), timer, dial.place);
+            quics.places.insert(handle, Place::Link(conn));
+            if let Some(link) = self.cx.core.links.get_mut(conn) {
+                link.quic = Some(quic);
+            }
+            self.cx.core.links.touch(conn);
+        }
+        self.state.quics = Some(quics);
+        if !is_begun {
+            self.cx.io.close_datagrams(dial.sock);
+            self.server_refused(conn, ConnError::TlsHandshake);
+        }
+    }
+
+    /// The handshake with a server is complete.
+    pub(super) fn quic_to_server_stands(&mut self, conn: ConnId, facts: TlsFacts) {
+        self.cx.accounts().tell_tls(conn, TlsEnd::Done);
+        if facts.resumed {
+            self.cx.accounts().tell_tls(conn, TlsEnd::Resumed);
+        } else {
+            self.cx.mark(Pace::TlsServerKeys);
+        }
+        if let Some(server) = self.cx.core.links.server_mut(conn) {
+            server.tls = Some(Arc::new(facts));
+        }
+        self.server_multiplexes(conn);
+    }
+
+    /// A connection to a server is lost, or its handshake has failed.
+    pub(super) fn quic_to_server_lost(&mut self, conn: ConnId) {
+        let links = &self.cx.core.links;
+        if links.server(conn).is_none_or(|server| !server.connecting) {
+            return self.closed(conn, Close::Reset);
+        }
+        self.cx.accounts().tell_tls(conn, TlsEnd::Failed);
+        let failure = self.cx.core.links.quic(conn);
+        let failure = failure.and_then(|quic| quic.connection.agreed().failure);
+        if let Some(server) = self.cx.core.links.server_mut(conn) {
+            server.tls = Some(Arc::new(failed_facts(None, failure.as_ref())));
+        }
+        let is_name = failure.is_some_and(|failure| failure.kind == tls::FailureKind::Name);
+        let why = if is_name {
+            ConnError::TlsName
+        } else {
+            ConnError::TlsHandshake
+        };
+        self.server_refused(conn, why);
+    }
+
+    /// The network reports that nobody receives what is sent to a server. A connection that is
+    /// established goes on: the report may be forged, and its timeouts end it.
+    pub(super) fn server_unreachable(&mut self, sock: SockId) {
+        let Some(quics) = &self.state.quics else {
+            return;
+        };
+        let links = &self.cx.core.links;
+        let mut connections = quics.places.values().filter_map(|place| match place {
+            Place::Link(conn) => Some(*conn),
+            Place::Leaving(..) => None,
+        });
+        let conn = connections.find(|conn| {
+            let is_there = |quic: &QuicLink| server_sock(quic) == Some(sock);
+            links.quic(*conn).is_some_and(is_there)
+        });
+        let connects = |conn: &ConnId| {
+            let server = links.server(*conn);
+            server.is_some_and(|server| server.connecting)
+        };
+        if let Some(conn) = conn.filter(connects) {
+            self.closed(conn, Close::Refused);
+        }
+    }
+}
