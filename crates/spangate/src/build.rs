@@ -14,7 +14,7 @@ const REGEX: &str = if cfg!(feature = "pcre2") {
 };
 /// The features by HAProxy's names, with `+` where they are present and `-` where they are absent.
 const FEATURES: &str = "+ACCEPT4 +CPU_AFFINITY +EPOLL +GETADDRINFO -FCGI -KQUEUE +LINUX_CAP -LINUX_SPLICE +LINUX_TPROXY -LUA -NS \
-                        -OBSOLETE_LINKER +OPENSSL +OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 +PROMEX -QUIC \
+                        -OBSOLETE_LINKER +OPENSSL +OPENSSL_AWSLC -OPENSSL_WOLFSSL -OT -PCRE -PCRE2 +PROMEX +QUIC \
                         -QUIC_OPENSSL_COMPAT -SLZ -SPOE +TFO +THREAD +TPROXY -WURFL +ZLIB";
 
 /// The TLS library. Conditions ask for its name and for the versions of its interfaces.

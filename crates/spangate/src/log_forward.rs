@@ -184,7 +184,7 @@ fn listeners(
     for (place, bind) in forward.binds.iter().enumerate() {
         let fault = |error: io::Error| unbound(forward, &bind.origin, &bind.address, &error);
         let options = options(forward, bind);
-        let opened = sockets.open(&bind.address, &options, 1).map_err(fault)?;
+        let opened = sockets.open(bind, &options, 1).map_err(fault)?;
         for fd in opened.own.iter().chain(&opened.shared) {
             let fd = fd.try_clone().map_err(fault)?;
             let socket = if opened.local.is_unix() {

@@ -108,7 +108,7 @@ impl Pages {
             reuse_port: true,
             ..ListenOptions::default()
         };
-        let opened = sockets.open(&bind.address, &options, 1)?;
+        let opened = sockets.open(bind, &options, 1)?;
         let is_unix = opened.local.is_unix();
         for fd in opened.own.iter().chain(&opened.shared) {
             let fd: OwnedFd = fd.try_clone()?;

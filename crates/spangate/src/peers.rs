@@ -43,7 +43,7 @@ impl PeerSockets {
         for (index, section) in sections.filter(|(_, section)| section.is_active()) {
             let Some(bind) = &section.bind else { continue };
             let options = listen_options(bind, bind.backlog);
-            match sockets.open(&bind.address, &options, 1) {
+            match sockets.open(bind, &options, 1) {
                 Ok(found) => opened.sections.push(SectionSockets {
                     section: index,
                     local: found.local,

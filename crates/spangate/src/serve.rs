@@ -146,7 +146,7 @@ impl Listening {
             let proxy = &config.proxies[line.frontend];
             let bind = &proxy.binds[line.bind];
             let options = options(proxy, bind);
-            let opened = match sockets.open(&bind.address, &options, workers) {
+            let opened = match sockets.open(bind, &options, workers) {
                 Ok(opened) => opened,
                 Err(error) => {
                     unbound.add(proxy, bind, &error);

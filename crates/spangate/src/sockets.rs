@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use config::model::BindAddress;
+use config::model::{Bind, BindAddress};
 use net::Addr;
 use net::listen::{self, DatagramOptions, ListenAddr, ListenOptions};
 
@@ -55,7 +55,7 @@ impl Sockets {
         }
     }
 
-    /// Opens the sockets of an address for `workers` workers. For TCP, each worker has its own
+    /// Opens the sockets of a line for `workers` workers. For TCP, each worker has its own
     /// socket, so that the kernel distributes the connections. If the previous process had more
     /// sockets, all workers share the rest, because the kernel continues to give them connections.
     ///
@@ -63,13 +63,15 @@ impl Sockets {
     /// The kernel's error, with the step that failed.
     pub fn open(
         &mut self,
-        address: &BindAddress,
+        bind: &Bind,
         options: &ListenOptions,
         workers: usize,
     ) -> io::Result<Opened> {
-        let opened = match address {
+        let opened = match &bind.address {
             BindAddress::Fd(number) => return self.inherited(*number, options),
-            BindAddress::Quic(addr) => self.datagrams(*addr, options, workers)?,
+            BindAddress::Quic(addr) => {
+                self.datagrams(*addr, bind.quic.descriptor, options, workers)?
+            }
             BindAddress::Addr(addr @ Addr::Inet(_)) => self.inet(addr, options, workers)?,
             BindAddress::Addr(addr) => {
                 let mut old = self.old(addr, options)?;
@@ -127,10 +129,11 @@ impl Sockets {
 
     /// The sockets of an address of QUIC, one for each worker. Packets of a connection go to the
     /// worker whose number its connection id begins with. If the previous process had more sockets,
-    /// the first workers read the rest.
+    /// the first workers read the rest. `descriptor`: an inherited one of that address.
     fn datagrams(
         &mut self,
         addr: SocketAddr,
+        descriptor: Option<i32>,
         options: &ListenOptions,
         workers: usize,
     ) -> io::Result<Opened> {
@@ -151,6 +154,15 @@ impl Sockets {
         };
         let old = old.into_iter().map(|fd| listen::from_fd(fd, &options));
         let mut own: Vec<_> = old.map(|fd| fd.map(Arc::new)).collect::<io::Result<_>>()?;
+        if let Some(number) = descriptor
+            && own.is_empty()
+        {
+            if self.is_running {
+                return Err(io::Error::other("a running process inherits no descriptor"));
+            }
+            let inherited = ListenAddr::Inherited(number);
+            own.push(Arc::new(listen::open_datagram(&inherited, &options)?));
+        }
         while own.len() < workers {
             own.push(Arc::new(listen::open_datagram(&wanted, &options)?));
         }

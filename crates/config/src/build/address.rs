@@ -251,6 +251,8 @@ pub struct Listen {
     pub address: BindAddress,
     /// Multipath TCP.
     pub multipath: bool,
+    /// The descriptor that has this address, of a line with QUIC.
+    pub descriptor: Option<i32>,
 }
 
 /// The addresses of a `bind` line: separated by commas, with port ranges. `prefix` is put before
@@ -258,23 +260,47 @@ pub struct Listen {
 pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<Listen>, String> {
     let mut all = Vec::new();
     for part in text.split(|byte| *byte == b',') {
+        if let Some(bare) = without_quic(part) {
+            for address in listen(&bare, prefix)? {
+                all.push(over_quic(&address, part)?);
+            }
+            continue;
+        }
         let single = single_path(part);
         let multipath = single.is_some();
         let addresses = listen(&single.unwrap_or(part.into()), prefix)?.into_iter();
-        all.extend(addresses.map(|address| Listen { address, multipath }));
+        all.extend(addresses.map(|address| Listen {
+            address,
+            multipath,
+            descriptor: None,
+        }));
     }
     Ok(all)
 }
 
-fn listen(part: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
-    if let Some(bare) = without_quic(part) {
-        let addresses = listen(&bare, prefix)?.into_iter();
-        let over_quic = |address| match address {
-            BindAddress::Addr(Addr::Inet(address)) => Ok(BindAddress::Quic(address)),
-            _ => Err(format!("QUIC needs an IP address in '{}'", readable(part))),
-        };
-        return addresses.map(over_quic).collect();
+/// An address with QUIC. A descriptor has its address already.
+fn over_quic(address: &BindAddress, part: &[u8]) -> Result<Listen, String> {
+    let (address, descriptor) = match address {
+        BindAddress::Fd(number) => {
+            let address = net::sys::local_addr(*number).map_err(|error| {
+                format!("cannot use file descriptor '{number}' ({error})")
+            })?;
+            (address, Some(*number))
+        }
+        BindAddress::Addr(address) => (address.clone(), None),
+        BindAddress::Quic(address) => (Addr::Inet(*address), None),
+    };
+    match address {
+        Addr::Inet(address) => Ok(Listen {
+            address: BindAddress::Quic(address),
+            multipath: false,
+            descriptor,
+        }),
+        Addr::Unix(_) => Err(format!("QUIC needs an IP address in '{}'", readable(part))),
     }
+}
+
+fn listen(part: &[u8], prefix: &[u8]) -> Result<Vec<BindAddress>, String> {
     let shown = || readable(part);
     let one = |addr| Ok(vec![BindAddress::Addr(addr)]);
     match parse(part, Names::Resolve)? {

@@ -85,6 +85,7 @@ pub fn addresses(
             bind.address = listen.address;
             bind.guid = prefix.as_ref().map(|prefix| format!("{prefix}-{number}"));
             bind.tcp.multipath = listen.multipath;
+            bind.quic.descriptor = listen.descriptor;
             bind
         })
         .collect())

@@ -17,7 +17,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("backlog", DF, frontend::backlog, "Length of the kernel's queue of connections to accept."),
     K::yes("balance", DB, backend::balance, "The algorithm that chooses a server; beyond HAProxy's: `least-latency`."),
     K::yes("be-unpublished", B, persist::unpublished, "Starts the backend unpublished."),
-    K::partly("bind", F, frontend::bind, "address families of socket pairs, reverse HTTP and vsock; `fd@` with QUIC", "Addresses to listen on. `quic4@`, `quic6@`: HTTP/3."),
+    K::partly("bind", F, frontend::bind, "address families of socket pairs, reverse HTTP and vsock", "Addresses to listen on. `quic4@`, `quic6@`: HTTP/3."),
     K::gone("block", DFB, "The 'block' directive is not supported anymore since HAProxy 2.1. Use 'http-request deny' which uses the exact same syntax.").instead(|words| legacy::joined("http-request deny", words)),
     K::yes("capture", F, frontend::capture, "`capture cookie`, `capture request header` and `capture response header`: keeps it for the logs."),
     K::gone("cliexp", DFB, "The 'cliexp' directive is not supported anymore since HAProxy 2.1. Use 'http-request replace-path', 'http-request replace-uri' or 'http-request replace-header' instead."),

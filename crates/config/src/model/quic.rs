@@ -89,6 +89,8 @@ pub struct QuicBind {
     pub window_bytes: Option<u32>,
     /// `quic-force-retry`: each client has to show that it has its address.
     pub forces_retry: bool,
+    /// The inherited descriptor that has the address (`quic+fd@`).
+    pub descriptor: Option<i32>,
 }
 
 /// An algorithm that decides how much is in flight.

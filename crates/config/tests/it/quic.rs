@@ -144,7 +144,7 @@ fn lines_have_options_of_quic() {
     let with = |congestion, window_bytes| QuicBind {
         congestion,
         window_bytes,
-        forces_retry: false,
+        ..QuicBind::default()
     };
     for (options, wanted) in [
         ("", QuicBind::default()),

@@ -76,7 +76,7 @@ pub(crate) fn listen(binds: &[Bind], sockets: &mut Sockets) -> Result<Vec<Listen
             reuse_port: true,
             ..ListenOptions::default()
         };
-        let opened = sockets.open(&bind.address, &options, 1).map_err(|error| {
+        let opened = sockets.open(bind, &options, 1).map_err(|error| {
             let (origin, address) = (&bind.origin, shown(&bind.address));
             format!("Binding [{origin}] for stats socket: {error} for [{address}].")
         })?;
