@@ -241,6 +241,10 @@ pub struct Txn {
     pub server_tls: Option<Arc<TlsFacts>>,
     /// Protocol anomalies of the server connection's HTTP/2 so far (`bc_glitches`).
     pub server_glitches: u32,
+    /// The number of the stream on the client's connection; 0 where it has none (`fs.id`).
+    pub client_stream: u64,
+    /// The same on the server's connection (`bs.id`).
+    pub server_stream: u64,
     /// The compression algorithm of the response (`res.comp_algo`).
     pub compressed: Option<&'static str>,
     /// Why the last attempt to connect failed (`bc_err`).
@@ -345,6 +349,8 @@ impl Txn {
             server_reused,
             server_tls,
             server_glitches,
+            client_stream,
+            server_stream,
             compressed,
             server_error,
             bytes_out,
@@ -410,6 +416,7 @@ impl Txn {
         (*server_src, *server_dst, *server_tls) = (None, None, None);
         *server_error = ConnError::None;
         *server_glitches = 0;
+        (*client_stream, *server_stream) = (0, 0);
         *compressed = None;
         *termination = [0; 4];
         (*last_rule, *waits) = (None, None);

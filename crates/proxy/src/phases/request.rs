@@ -66,7 +66,9 @@ impl<D: Driver> Cx<'_, D> {
             client.idle_since
         };
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
-        if txn.first_request && txn.is_http && !self.core.links.shares_connection(link) {
+        if self.core.links.shares_connection(link) {
+            txn.client_stream = self.core.links.number_of(link);
+        } else if txn.first_request && txn.is_http {
             self.accounts().tell_bind(bind, FrontCount::SessionsH1);
         }
     }

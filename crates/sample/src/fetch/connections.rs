@@ -203,16 +203,16 @@ pub(crate) const FETCHES: &[Fetch] = &[
         NONE,
         Kind::Int,
         &CLIENT_CONNECTION,
-        "the client's number of the stream: HTTP/1 has none",
-        |_, scope, _| stream_of(scope).map(|_| Value::Int(0)),
+        "the number of the stream on the client's connection; 0 in HTTP/1",
+        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_stream as i64)),
     ),
     fetch(
         "bs.id",
         NONE,
         Kind::Int,
         &SERVER_SIDE,
-        "the server's number of the stream: HTTP/1 has none",
-        |_, scope, _| to_server(scope).map(|_| Value::Int(0)),
+        "the number of the stream on the server's connection; 0 in HTTP/1",
+        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_stream as i64)),
     ),
     fetch(
         "fs.aborted",
@@ -424,6 +424,9 @@ mod tests {
         for expr in ["fc_glitches", "bc_glitches", "fs.id", "bs.id", "fs.aborted"] {
             assert_eq!(facts.text(expr).as_deref(), Some("0"), "{expr}");
         }
+        (facts.txn.client_stream, facts.txn.server_stream) = (4, 7);
+        assert_eq!(facts.text("fs.id").as_deref(), Some("4"));
+        assert_eq!(facts.text("bs.id").as_deref(), Some("7"));
         assert_eq!(facts.text("fs.rst_code"), None);
         facts.txn.is_http = false;
         assert_eq!(facts.text("fc_glitches"), None);

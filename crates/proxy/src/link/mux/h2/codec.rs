@@ -30,6 +30,14 @@ impl Codec {
         matches!(self, Codec::H3(_))
     }
 
+    /// The number of a stream in the protocol: of HTTP/3, that of its stream of QUIC (RFC 9000 §2.1).
+    pub fn number_of(&self, stream: StreamId) -> u64 {
+        match self {
+            Codec::H2(_) => stream.0.into(),
+            Codec::H3(_) => u64::from(stream.0) * 4,
+        }
+    }
+
     pub fn read(
         &mut self,
         bytes: &[u8],

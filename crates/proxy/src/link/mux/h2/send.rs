@@ -74,6 +74,23 @@ impl Links {
         }
     }
 
+    /// The number of an exchange on its connection, as the protocol has it; 0 in HTTP/1.
+    pub fn number_of(&self, exchange: ExchangeId) -> u64 {
+        let number = self.get(exchange).and_then(|link| match &link.mux {
+            Mux::Stream(end) => end.number,
+            _ => None,
+        });
+        let conn = self.connection_of(exchange);
+        let connection = conn.and_then(|conn| match &self.get(conn)?.mux {
+            Mux::Connection(connection) => Some(connection),
+            _ => None,
+        });
+        match (number, connection) {
+            (Some(number), Some(connection)) => connection.codec.number_of(number),
+            _ => 0,
+        }
+    }
+
     /// The connection that a link is a stream of.
     #[inline]
     pub fn connection_of(&self, id: impl Into<LinkId>) -> Option<ConnId> {
