@@ -1,5 +1,5 @@
 //! Connections of checks: over TCP or UNIX sockets, through a SOCKS4 proxy, with a PROXY header, in
-//! plain text or over TLS.
+//! plain text or over TLS; or over QUIC.
 
 use std::ffi::OsStr;
 use std::io;
@@ -15,6 +15,7 @@ use tls::{Buffer, Connector, Session};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
+use crate::quic::QuicConn;
 use crate::target::{ProxyHeader, Way};
 
 /// Bytes per read.
@@ -52,7 +53,15 @@ trait Stream: AsyncRead + AsyncWrite + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 
 /// An established connection.
-pub(crate) struct Conn {
+pub(crate) enum Conn {
+    /// Bytes in order.
+    Stream(Box<StreamConn>),
+    /// QUIC: its bytes are records of streams.
+    Quic(Box<QuicConn>),
+}
+
+/// A connection over TCP or a UNIX socket.
+pub(crate) struct StreamConn {
     stream: Box<dyn Stream>,
     secure: Option<Secure>,
     buffer: Vec<u8>,
@@ -76,9 +85,16 @@ impl Conn {
         layer: &mut Layer,
     ) -> Result<Conn, Lost> {
         *layer = Layer::Four;
+        if way.is_quic {
+            let missing = || Lost::Handshake("no TLS for this server".to_owned());
+            let (connector, place) = secure.ok_or_else(missing)?;
+            let opened = QuicConn::open(way, &connector, place, layer).await?;
+            *layer = Layer::Seven;
+            return Ok(Conn::Quic(Box::new(opened)));
+        }
         let first = way.socks4.as_ref().unwrap_or(&way.to);
         let (stream, ends) = connect(first, way.source.as_ref(), lingers).await?;
-        let mut conn = Conn {
+        let mut conn = StreamConn {
             stream,
             secure: None,
             buffer: vec![0; READ_BYTES],
@@ -105,9 +121,55 @@ impl Conn {
             conn.handshake(&connector, place, way).await?;
         }
         *layer = Layer::Seven;
-        Ok(conn)
+        Ok(Conn::Stream(Box::new(conn)))
     }
 
+    /// Whether the connection uses TLS.
+    pub fn is_secure(&self) -> bool {
+        match self {
+            Conn::Stream(conn) => conn.secure.is_some(),
+            Conn::Quic(_) => true,
+        }
+    }
+
+    /// Whether its bytes are records of QUIC's streams.
+    pub fn is_quic(&self) -> bool {
+        matches!(self, Conn::Quic(_))
+    }
+
+    /// The negotiated application protocol (ALPN).
+    pub fn protocol(&self) -> Option<Box<[u8]>> {
+        match self {
+            Conn::Stream(conn) => conn.secure.as_ref()?.session.protocol().map(Into::into),
+            Conn::Quic(conn) => conn.protocol(),
+        }
+    }
+
+    /// Appends what has come already and is to be read before anything is sent.
+    pub fn greeting(&mut self, into: &mut Vec<u8>) {
+        if let Conn::Quic(conn) = self {
+            conn.take_records(into);
+        }
+    }
+
+    /// Sends bytes.
+    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Lost> {
+        match self {
+            Conn::Stream(conn) => conn.send(bytes).await,
+            Conn::Quic(conn) => conn.send(bytes).await,
+        }
+    }
+
+    /// Appends received bytes to `into`; false at the end.
+    pub async fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, Lost> {
+        match self {
+            Conn::Stream(conn) => conn.read(into).await,
+            Conn::Quic(conn) => conn.read(into).await,
+        }
+    }
+}
+
+impl StreamConn {
     async fn ask_socks4(&mut self, to: &Addr) -> Result<(), Lost> {
         let request =
             socks4::request(to).ok_or(Lost::Socks4("SOCKS4 Proxy write error during handshake"))?;
@@ -178,18 +240,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Whether the connection uses TLS.
-    pub fn is_secure(&self) -> bool {
-        self.secure.is_some()
-    }
-
-    /// The negotiated application protocol (ALPN).
-    pub fn protocol(&self) -> Option<&[u8]> {
-        self.secure.as_ref()?.session.protocol()
-    }
-
-    /// Sends bytes.
-    pub async fn send(&mut self, bytes: &[u8]) -> Result<(), Lost> {
+    async fn send(&mut self, bytes: &[u8]) -> Result<(), Lost> {
         let Some(secure) = &mut self.secure else {
             return Ok(self.stream.write_all(bytes).await?);
         };
@@ -203,9 +254,8 @@ impl Conn {
         Ok(result?)
     }
 
-    /// Appends received bytes to `into`; false at the end.
-    pub async fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, Lost> {
-        let Conn {
+    async fn read(&mut self, into: &mut Vec<u8>) -> Result<bool, Lost> {
+        let StreamConn {
             stream,
             secure,
             buffer,
@@ -270,11 +320,17 @@ async fn connect(to: &Addr, source: Option<&Source>, lingers: bool) -> io::Resul
     Ok((Box::new(stream), Some(ends)))
 }
 
+/// Binds a socket to the interface of a source.
+pub(crate) fn bind_device(socket: &impl AsFd, source: Option<&Source>) -> io::Result<()> {
+    let interface = source.and_then(|source| source.interface.as_deref());
+    interface.map_or(Ok(()), |interface| {
+        socket2::SockRef::from(socket).bind_device(Some(interface.as_bytes()))
+    })
+}
+
 fn bind(socket: &TcpSocket, source: &Source) -> io::Result<()> {
-    if let Some(interface) = &source.interface {
-        let fd: OwnedFd = socket.as_fd().try_clone_to_owned()?;
-        socket2::SockRef::from(&fd).bind_device(Some(interface.as_bytes()))?;
-    }
+    let fd: OwnedFd = socket.as_fd().try_clone_to_owned()?;
+    bind_device(&fd, Some(source))?;
     if let Addr::Inet(addr) = &source.addr
         && !(addr.ip().is_unspecified() && addr.port() == 0)
     {

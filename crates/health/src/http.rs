@@ -1,10 +1,11 @@
-//! The exchange of an HTTP check over HTTP/1 or HTTP/2: encodes its request and parses the
+//! The exchange of an HTTP check over HTTP/1, HTTP/2 or HTTP/3: encodes its request and parses the
 //! response.
 
 use config::model::CheckProto;
 use http::h1::{self, BodyDecoder, Framing, Piece, Strictness};
-use http::h2::{self, Connection, Event, Scheme, StreamId};
-use http::{Head, Method};
+use http::h2::{self, Event, Scheme, StreamId};
+use http::{Codec, Head, Method, Name, h3};
+use net::Addr;
 
 /// A request.
 pub(crate) struct Request {
@@ -18,6 +19,7 @@ pub(crate) struct Request {
 /// The HTTP exchange of a check on one connection.
 pub(crate) struct Exchange {
     wire: Wire,
+    address: String,
     method: Method,
     head: Head,
     has_head: bool,
@@ -29,35 +31,60 @@ pub(crate) struct Exchange {
 
 enum Wire {
     H1(Option<BodyDecoder>),
-    H2(Box<H2>),
+    Streams(Box<Streams>),
 }
 
-struct H2 {
-    connection: Connection,
+/// A connection with streams.
+struct Streams {
+    connection: Codec,
     out: Vec<u8>,
     scratch: Head,
 }
 
 impl Exchange {
-    /// An exchange with the configured protocol or, without one, the negotiated protocol.
-    pub fn new(proto: Option<CheckProto>, agreed: Option<&[u8]>) -> Exchange {
+    /// An exchange with the configured protocol or, without one, the negotiated protocol. `is_quic`:
+    /// it is HTTP/3. `address`: the host of requests that name none, except in HTTP/1.
+    pub fn new(
+        proto: Option<CheckProto>,
+        agreed: Option<&[u8]>,
+        is_quic: bool,
+        address: &Addr,
+    ) -> Exchange {
         let is_h2 = match proto {
             Some(proto) => proto == CheckProto::H2,
             None => agreed == Some(b"h2"),
         };
-        let wire = if is_h2 {
-            let mut out = Vec::new();
-            let connection = Connection::client(h2::Limits::default(), &mut out);
-            Wire::H2(Box::new(H2 {
+        let mut out = Vec::new();
+        let limits = h2::Limits::default();
+        let connection = if is_quic {
+            let connection = h3::Connection::client(limits, &mut out);
+            Some(Codec::H3(Box::new(connection)))
+        } else {
+            is_h2.then(|| Codec::H2(h2::Connection::client(limits, &mut out)))
+        };
+        let wire = match connection {
+            Some(connection) => Wire::Streams(Box::new(Streams {
                 connection,
                 out,
                 scratch: Head::default(),
-            }))
-        } else {
-            Wire::H1(None)
+            })),
+            None => Wire::H1(None),
         };
         Exchange {
+            address: address.to_string(),
+            ..Exchange::with(wire)
+        }
+    }
+
+    /// An exchange over HTTP/1.
+    pub fn over_h1() -> Exchange {
+        Exchange::with(Wire::H1(None))
+    }
+
+    fn with(wire: Wire) -> Exchange {
+        Exchange {
             wire,
+            address: String::new(),
             method: Method::default(),
             head: Head::default(),
             has_head: false,
@@ -96,15 +123,17 @@ impl Exchange {
                 *decoder = None;
                 Some(h1_request(request))
             }
-            Wire::H2(wire) => {
+            Wire::Streams(wire) => {
                 head.set_target(&request.uri);
                 for (name, value) in &request.headers {
                     let name = name.to_ascii_lowercase();
-                    match name.as_slice() {
-                        b"connection" => {}
-                        b"host" => head.set_authority(value),
-                        name => head.append(name, value),
+                    if name != b"connection" {
+                        head.append(&name, value);
                     }
+                }
+                // Servers refuse requests to nobody (RFC 9114 §4.3.1).
+                if head.get(Name::Host).is_none() {
+                    head.append(b"host", self.address.as_bytes());
                 }
                 if let Some(length) = length_of(request) {
                     head.append(b"content-length", length.to_string().as_bytes());
@@ -121,7 +150,7 @@ impl Exchange {
     pub fn take(&mut self, input: &mut Vec<u8>, at_end: bool, max: usize) -> Vec<u8> {
         let used = match &self.wire {
             Wire::H1(_) => self.take_h1(input, at_end),
-            Wire::H2(_) => self.take_h2(input, max),
+            Wire::Streams(_) => self.take_streams(input, max),
         };
         input.drain(..used);
         if self.body.len() >= max {
@@ -131,7 +160,7 @@ impl Exchange {
         self.is_whole |= at_end;
         match &mut self.wire {
             Wire::H1(_) => Vec::new(),
-            Wire::H2(wire) => std::mem::take(&mut wire.out),
+            Wire::Streams(wire) => std::mem::take(&mut wire.out),
         }
     }
 
@@ -186,11 +215,11 @@ impl Exchange {
         }
     }
 
-    fn take_h2(&mut self, input: &[u8], max: usize) -> usize {
-        let Wire::H2(wire) = &mut self.wire else {
+    fn take_streams(&mut self, input: &[u8], max: usize) -> usize {
+        let Wire::Streams(wire) = &mut self.wire else {
             return 0;
         };
-        let H2 {
+        let Streams {
             connection,
             out,
             scratch,
@@ -257,14 +286,14 @@ impl Exchange {
     }
 }
 
-impl H2 {
+impl Streams {
     fn send(&mut self, head: &Head, body: &[u8], is_secure: bool) -> Option<Vec<u8>> {
         let scheme = if is_secure {
             Scheme::Https
         } else {
             Scheme::Http
         };
-        let H2 {
+        let Streams {
             connection, out, ..
         } = self;
         let stream: StreamId = connection.send_request(head, scheme, 0, body.is_empty(), out)?;

@@ -19,6 +19,7 @@ mod external;
 mod http;
 mod ocsp;
 mod outcome;
+mod quic;
 mod run;
 mod state_header;
 mod target;

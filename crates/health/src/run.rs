@@ -189,11 +189,21 @@ impl Run<'_> {
         };
         let opening = Conn::open(&way, connector, connect.linger, &mut self.layer);
         let opened = timeout_at(self.deadline, opening).await;
-        let conn = opened.map_err(|_| Stop::Expired)??;
+        let mut conn = opened.map_err(|_| Stop::Expired)??;
+        let mut greeting = Vec::new();
         if self.script.kind == CheckKind::Http {
-            self.exchange = Some(Exchange::new(way.proto, conn.protocol()));
+            let agreed = conn.protocol();
+            let mut exchange = Exchange::new(way.proto, agreed.as_deref(), conn.is_quic(), &way.to);
+            conn.greeting(&mut self.input);
+            let max = self.control.runtime_config.config.global.tune.bufsize_bytes;
+            let reply = exchange.take(&mut self.input, false, max);
+            self.exchange = Some(exchange);
+            greeting = reply;
         }
         self.conn = Some(conn);
+        if !greeting.is_empty() {
+            self.write(&greeting).await?;
+        }
         if let Some(time) = timeouts.check {
             self.deadline = Instant::now() + time;
         }

@@ -67,6 +67,8 @@ pub(crate) struct Way {
     pub socks4: Option<Addr>,
     pub proto: Option<CheckProto>,
     pub source: Option<Source>,
+    /// It is a connection over QUIC.
+    pub is_quic: bool,
 }
 
 impl Target {
@@ -183,6 +185,14 @@ impl Target {
         }
     }
 
+    /// Whether checks are made over QUIC if no rule says otherwise: an address or port of their own is
+    /// that of another service, over TCP.
+    fn uses_quic(&self) -> bool {
+        let checks = &self.line.checks;
+        let has_own = checks.port != 0 || checks.addr.is_some();
+        self.line.is_quic && self.checker == Checker::Health && !has_own
+    }
+
     /// Whether checks connect as traffic does: a check with its own address or port goes to another
     /// service.
     fn is_as_traffic(&self) -> bool {
@@ -238,6 +248,7 @@ impl Target {
         let to = with_port(connect.addr.as_ref().unwrap_or(&default), port);
         let is_default = connect.is_default;
         let tls = connect.ssl || (is_default && self.uses_tls());
+        let is_quic = is_default && self.uses_quic();
         let of_line = |tls: &config::model::ServerTls| tls.check.sni.clone();
         let default_sni = words.filter(|_| is_default).and_then(of_line);
         let auto = host.filter(|_| words.is_none_or(|words| !words.check.no_sni_auto));
@@ -248,7 +259,8 @@ impl Target {
         let via_socks4 = connect.via_socks4 || (is_default && checks.via_socks4);
         Way {
             to,
-            tls,
+            tls: tls || is_quic,
+            is_quic,
             sni: connect.sni.clone().or(default_sni).or(auto),
             alpn: connect.alpn.clone().or_else(default_alpn),
             proxy_header: (connect.send_proxy || (is_default && self.sends_proxy()))

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod codec;
 mod field_name;
 pub mod h1;
 pub mod h2;
@@ -16,6 +17,7 @@ mod target;
 mod upgrade;
 
 pub use bytes::{hex_byte, hex_digit, is_token, plain_text};
+pub use codec::Codec;
 pub use field_name::FieldName;
 pub use head::{FieldId, Head};
 pub use method::Method;

@@ -18,6 +18,7 @@ mod endpoint;
 mod ids;
 mod limits;
 mod paths;
+mod records;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ pub use endpoint::{
 };
 pub use ids::{ID_BYTES, Keys, Owner, owner_of};
 pub use limits::{Client, Congestion, Limits, Server};
+pub use records::Records;
 pub use streams::{Received, StreamId};
 
 use std::time::{Duration, Instant};

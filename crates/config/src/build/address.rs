@@ -282,9 +282,8 @@ pub fn binds(text: &[u8], prefix: &[u8]) -> Result<Vec<Listen>, String> {
 fn over_quic(address: &BindAddress, part: &[u8]) -> Result<Listen, String> {
     let (address, descriptor) = match address {
         BindAddress::Fd(number) => {
-            let address = net::sys::local_addr(*number).map_err(|error| {
-                format!("cannot use file descriptor '{number}' ({error})")
-            })?;
+            let address = net::sys::local_addr(*number)
+                .map_err(|error| format!("cannot use file descriptor '{number}' ({error})"))?;
             (address, Some(*number))
         }
         BindAddress::Addr(address) => (address.clone(), None),

@@ -54,7 +54,7 @@ pub(super) async fn fetch(
 
 async fn ask(conn: &mut Conn, request: &Request) -> Result<Vec<u8>, Fault> {
     let failed = |why: &str| (OcspOutcome::Http, why.to_owned());
-    let mut exchange = Exchange::new(None, None);
+    let mut exchange = Exchange::over_h1();
     let bytes = exchange.send(request, false);
     let bytes = bytes.ok_or_else(|| failed("the responder's address cannot be written"))?;
     let lost = |lost: Lost| (OcspOutcome::Http, text(lost));
@@ -85,6 +85,7 @@ async fn ask(conn: &mut Conn, request: &Request) -> Result<Vec<u8>, Fault> {
 
 async fn open(to: Addr) -> Result<Conn, String> {
     let way = Way {
+        is_quic: false,
         to,
         tls: false,
         sni: None,

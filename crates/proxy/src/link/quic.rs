@@ -1,14 +1,12 @@
 //! QUIC below a connection of HTTP/3. What comes on its streams is handed up as records
-//! ([`http::h3::record`]), as if they were the bytes of a connection, and what is sent is records
-//! too. The driver knows nothing of such a connection: its datagrams are those of the listener's
+//! ([`quic::Records`]), as if they were the bytes of a connection, and what is sent is records too. The driver knows nothing of such a connection: its datagrams are those of the listener's
 //! socket, or of a socket to its server.
 
 use std::net::SocketAddr;
 
-use http::h3::record::{self, Kind, Record};
 use net::timers::TimerId;
 use net::{DatagramSock, Message, Sent, SockId};
-use quic::{Client, Connection, Received};
+use quic::{Client, Connection, Records};
 use tls::quic::QuicConnector;
 
 use super::Links;
@@ -36,10 +34,7 @@ pub(crate) struct Quic {
     pub is_established: bool,
     /// It is among the connections that have datagrams to send.
     is_touched: bool,
-    /// Records that the codec has given back, to be read again.
-    echoes: Vec<u8>,
-    /// What closes it: a code and a reason.
-    close: Option<(u64, Vec<u8>)>,
+    records: Records,
     /// Its place in the count of TLS connections.
     _place: TlsPlace,
 }
@@ -57,66 +52,24 @@ impl Quic {
             timer,
             is_established: false,
             is_touched: false,
-            echoes: Vec::new(),
-            close: None,
+            records: Records::default(),
             _place: place,
         })
     }
 
     /// Writes the records of the codec to the streams.
-    pub fn send(&mut self, mut records: &[u8]) {
-        let connection = &mut self.connection;
-        while let Ok(Some((record, bytes))) = Record::read(records) {
-            let stream = record.head.stream;
-            match record.head.kind {
-                Kind::Data => connection.write(stream, record.payload, record.head.end),
-                Kind::Fin => connection.write(stream, b"", true),
-                Kind::Reset => connection.reset(stream, record.number()),
-                Kind::Stop => connection.stop(stream, record.number()),
-                Kind::Consumed => connection.consumed(stream, record.number()),
-                Kind::Priority => connection.prioritize(stream, record.priority()),
-                Kind::Echo => self.echoes.extend_from_slice(&records[..bytes]),
-                Kind::Close => {
-                    self.close
-                        .get_or_insert_with(|| (record.number(), record.reason().to_vec()));
-                }
-                // These go the other way.
-                Kind::Stopped | Kind::Written | Kind::Streams => {}
-            }
-            records = &records[bytes..];
-        }
+    pub fn send(&mut self, records: &[u8]) {
+        self.records.send(&mut self.connection, records);
     }
 
-    /// Appends the records of what came, until there are `most` bytes of them. What was given back
-    /// comes behind all that has come meanwhile.
+    /// Appends the records of what came, until there are `most` bytes of them.
     pub fn receive(&mut self, most: usize, records: &mut Vec<u8>) {
-        while records.len() < most {
-            let Some(received) = self.connection.receive() else {
-                records.append(&mut self.echoes);
-                return;
-            };
-            match received {
-                Received::Data {
-                    stream,
-                    bytes,
-                    ends,
-                } => record::data(stream, &bytes, ends, records),
-                Received::Fin(stream) => record::fin(stream, records),
-                Received::Reset { stream, code } => record::reset(stream, code, records),
-                Received::Stopped { stream, code } => record::stopped(stream, code, records),
-                Received::Streams(count) => record::streams(count, records),
-                Received::Written { stream, bytes } => {
-                    record::written(stream.unwrap_or(record::CONNECTION), bytes, records);
-                }
-            }
-        }
+        self.records.receive(&mut self.connection, most, records);
     }
 
     /// Closes the connection if that was asked for.
     pub fn close_if_asked(&mut self, now_ns: u64) {
-        if let Some((code, reason)) = self.close.take() {
-            self.connection.close(now_ns, code, &reason);
-        }
+        self.records.close_if_asked(&mut self.connection, now_ns);
     }
 
     /// The link has ended. With `abort`, what was sent and not acknowledged may be lost.
@@ -129,7 +82,7 @@ impl Quic {
     /// The connection is closed with the next datagrams, unless that was asked for already: the
     /// first reason counts.
     pub fn end(&mut self) {
-        self.close.get_or_insert((NO_ERROR, Vec::new()));
+        self.records.ask_to_close(NO_ERROR);
     }
 }
 

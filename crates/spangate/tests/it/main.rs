@@ -34,6 +34,7 @@ mod operation;
 mod otel;
 mod peers;
 mod proxy_command;
+mod quic_servers;
 mod reload_confined;
 mod reload_in_place;
 mod resilience;

@@ -5,22 +5,20 @@
 //! for an HTTP/1 connection. A stream that is not read keeps its window closed; the other streams
 //! of its connection continue.
 
-mod codec;
 mod read;
 mod send;
 mod turns;
 
 use std::time::Duration;
 
-use http::Head;
 use http::h1::Framing;
 use http::h2::{Counts, FRAME_HEAD_BYTES, Limits, StreamId as Number};
+use http::{Codec, Head};
 use http::{h2, h3};
 
 use net::timers::NEVER_MS;
 
 use crate::ids::{ConnId, ExchangeId};
-use codec::Codec;
 pub(crate) use turns::Turn;
 use turns::Turns;
 

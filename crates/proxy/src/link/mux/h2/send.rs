@@ -5,7 +5,6 @@ use http::h2::{Code, Scheme, StreamId as Number};
 use http::{Head, Method, Name};
 use net::Driver;
 
-use super::codec::Codec;
 use super::turns::Turn;
 use super::{Sending, StreamEnd, Upgrade};
 use crate::ids::{ConnId, ExchangeId, LinkId, Timers};
@@ -14,6 +13,7 @@ use crate::link::mux::h1::{Answered, Asked, Wrote};
 use crate::link::mux::{Mux, h2};
 use crate::link::{Links, Role};
 use crate::websocket;
+use http::Codec;
 
 /// The scheme of requests without one, as in HAProxy.
 const SCHEME: Scheme = Scheme::Https;

@@ -1,0 +1,273 @@
+//! Servers over QUIC. The server is another frontend of the same process.
+
+use crate::common;
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
+
+use common::http::{Client, Reader};
+use common::origin::{Origin, ok};
+use common::tls::Authority;
+use common::{DEADLINE, DEFAULTS, Folder, Proxy, address, eventually, join, listener, spawn};
+
+/// A UDP socket for a line with QUIC. What is inherited is a descriptor; the type stands for any.
+fn datagrams() -> TcpListener {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    TcpListener::from(OwnedFd::from(socket))
+}
+
+/// A proxy for HTTP/1 clients, a server over QUIC behind it, and an origin behind that.
+struct Behind {
+    proxy: Proxy,
+    front: SocketAddr,
+    log: UdpSocket,
+}
+
+/// The parts of the configuration that tests change.
+#[derive(Default)]
+struct Parts<'a> {
+    /// In `global`.
+    global: &'a str,
+    /// Lines of the proxy in front.
+    front: &'a str,
+    /// Options of its server.
+    server: &'a str,
+    /// Lines of the proxy that serves QUIC.
+    inner: &'a str,
+    /// Other sections.
+    more: &'a str,
+}
+
+impl Behind {
+    fn start(origin: SocketAddr, parts: &Parts<'_>) -> Behind {
+        Behind::start_with(origin, parts, &[])
+    }
+
+    /// The same with further sockets.
+    fn start_with(
+        origin: SocketAddr,
+        parts: &Parts<'_>,
+        others: &[(&str, &TcpListener)],
+    ) -> Behind {
+        let (authority, folder) = (Authority::new("root"), Folder::new());
+        let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+        let ca = folder.write("ca.pem", authority.pem());
+        let (front, quic) = (listener(), datagrams());
+        let log = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        log.set_read_timeout(Some(DEADLINE)).expect("an option");
+        let Parts {
+            global,
+            front: before,
+            server,
+            inner,
+            more,
+        } = parts;
+        let config = format!(
+            "{DEFAULTS}\nglobal\n expose-experimental-directives\n {global}\n\
+             listen front\n bind \"fd@${{FRONT}}\"\n log {} format raw local0\n \
+             log-format \"%ST %tsc %[bc_err_str]\"\n retries 1\n {before}\n \
+             server s quic4@{} ssl verify required ca-file {ca} sni str(one.test) {server}\n\
+             listen inner\n bind \"quic+fd@${{QUIC}}\" ssl crt {crt}\n {inner}\n \
+             http-response set-header seen \"%HV %[fs.id] %[src_port]\"\n server o {origin}\n{more}\n",
+            log.local_addr().expect("an address"),
+            address(&quic),
+        );
+        let sockets = [&[("FRONT", &front), ("QUIC", &quic)], others].concat();
+        let proxy = Proxy::start_in(folder, &config, &sockets);
+        Behind {
+            proxy,
+            front: address(&front),
+            log,
+        }
+    }
+
+    fn logged(&self) -> String {
+        let mut line = [0; 500];
+        let count = self.log.recv(&mut line).expect("a line of the log");
+        String::from_utf8_lossy(&line[..count]).trim().to_owned()
+    }
+}
+
+/// What the server has seen of a request: the version, the number of its stream, the port of its
+/// client.
+fn seen(client: &mut Client, path: &str) -> (String, u64, u16) {
+    let answer = client.get(path);
+    assert_eq!(answer.status, 200);
+    let text = answer.field("seen").expect("a field").to_owned();
+    let mut words = text.split(' ');
+    let mut word = || words.next().expect("a word");
+    let version = word().to_owned();
+    let number = word().parse().expect("a number");
+    (version, number, word().parse().expect("a port"))
+}
+
+#[test]
+fn messages_pass_whole() {
+    let origin = Origin::start(|request| ok(&request.body));
+    let behind = Behind::start(origin.at, &Parts::default());
+    let body = common::pattern(1_500_000);
+    let mut client = Client::connect(behind.front);
+    for _ in 0..2 {
+        let head = format!(
+            "POST /echo HTTP/1.1\r\nhost: test\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        client.send([head.as_bytes(), &body].concat());
+        let answer = client.response().expect("an answer");
+        assert_eq!(answer.status, 200);
+        assert!(answer.body == body, "{} bytes", answer.body.len());
+        assert!(
+            answer
+                .field("seen")
+                .expect("a field")
+                .starts_with("HTTP/3.0 ")
+        );
+        // Without a length.
+        client.send("POST /echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n");
+        for part in body.chunks(100_000) {
+            client.send(format!("{:x}\r\n", part.len()));
+            client.send(part);
+            client.send("\r\n");
+        }
+        client.send("0\r\n\r\n");
+        let answer = client.response().expect("an answer");
+        assert_eq!(answer.status, 200);
+        assert!(answer.body == body, "{} bytes", answer.body.len());
+    }
+    behind.proxy.stop();
+}
+
+#[test]
+fn requests_share_a_connection() {
+    let origin = Origin::echo();
+    let behind = Behind::start(
+        origin.at,
+        &Parts {
+            front: "http-reuse always",
+            ..Parts::default()
+        },
+    );
+    let mut client = Client::connect(behind.front);
+    let (version, first, port) = seen(&mut client, "/");
+    assert_eq!((&*version, first), ("HTTP/3.0", 0));
+    let mut other = Client::connect(behind.front);
+    for number in [4, 8] {
+        assert_eq!(seen(&mut other, "/"), (version.clone(), number, port));
+    }
+    behind.proxy.stop();
+}
+
+/// A server that permits two requests at a time, and four on a connection.
+#[test]
+fn a_server_permits_few_requests() {
+    let origin = Origin::echo();
+    let behind = Behind::start(
+        origin.at,
+        &Parts {
+            global: "tune.quic.fe.stream.max-concurrent 2\n tune.quic.fe.stream.max-total 4",
+            front: "http-reuse always",
+            ..Parts::default()
+        },
+    );
+    let front = behind.front;
+    let clients: Vec<_> = (0..12)
+        .map(|_| {
+            spawn(move || {
+                let mut client = Client::connect(front);
+                for _ in 0..6 {
+                    assert_eq!(client.get("/").status, 200);
+                }
+            })
+        })
+        .collect();
+    for client in &clients {
+        join(client, "a client");
+    }
+    behind.proxy.stop();
+}
+
+/// The timeout of a connection is longer than that of a test.
+#[test]
+fn a_server_that_is_away_is_left_at_once() {
+    let origin = Origin::echo();
+    let nobody = datagrams();
+    let away = address(&nobody);
+    drop(nobody);
+    let (alone, other) = (listener(), listener());
+    let gone = format!("server gone quic4@{away} ssl verify none");
+    let config = format!(
+        "{DEFAULTS} retries 0\nglobal\n expose-experimental-directives\n\
+         listen alone\n bind \"fd@${{ALONE}}\"\n {gone}\n\
+         listen other\n bind \"fd@${{OTHER}}\"\n retries 1\n option redispatch 1\n balance first\n {gone}\n server o {}\n",
+        origin.at
+    );
+    let proxy = Proxy::start(&config, &[("ALONE", &alone), ("OTHER", &other)]);
+    assert_eq!(Client::connect(address(&alone)).get("/").status, 503);
+    assert_eq!(Client::connect(address(&other)).get("/").status, 200);
+    proxy.stop();
+}
+
+#[test]
+fn an_upgrade_passes() {
+    let origin = Origin::raw(|stream| {
+        let mut reader = Reader::over(stream);
+        let head = reader.head().expect("a request");
+        assert_eq!(head.field("upgrade"), Some("chat"));
+        let answer =
+            "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: chat\r\n\r\nhello";
+        reader.wire.write_all(answer.as_bytes()).expect("sent");
+        let said = reader.exactly(5).expect("bytes");
+        assert_eq!(said, b"first");
+        reader.wire.write_all(b"second").expect("sent");
+    });
+    let behind = Behind::start(origin.at, &Parts::default());
+    let mut client = Client::connect(behind.front);
+    client.send("GET / HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: chat\r\n\r\nfirst");
+    let head = client.reader.head().expect("an answer");
+    assert_eq!((head.status, head.field("upgrade")), (101, Some("chat")));
+    assert_eq!(client.reader.exactly(11).expect("bytes"), b"hellosecond");
+    behind.proxy.stop();
+}
+
+#[test]
+fn a_certificate_of_another_name_is_refused() {
+    let origin = Origin::echo();
+    let behind = Behind::start(
+        origin.at,
+        &Parts {
+            front: "timeout connect 10s",
+            server: "sni str(other.test)",
+            ..Parts::default()
+        },
+    );
+    assert_eq!(Client::connect(behind.front).get("/").status, 503);
+    assert_eq!(
+        behind.logged(),
+        "503 SC-- Server presented an SSL certificate different from the expected one"
+    );
+    behind.proxy.stop();
+}
+
+#[test]
+fn checks_ask_over_quic() {
+    let origin = Origin::echo();
+    let tell = listener();
+    let more = "listen tell\n bind \"fd@${TELL}\"\n http-request return status 200 content-type text/plain lf-string \"%[srv_is_up(front/s)]\"\n";
+    let behind = Behind::start_with(
+        origin.at,
+        &Parts {
+            front: "option httpchk\n http-check send meth GET uri /health\n http-check expect status 204",
+            server: "check inter 20ms rise 1 fall 1 init-state down",
+            inner: "http-request return status 204 if { path /health } { req.ver 3.0 } { method GET }",
+            more,
+            ..Parts::default()
+        },
+        &[("TELL", &tell)],
+    );
+    eventually("the server is up", || {
+        let answer = Client::connect(address(&tell)).get("/");
+        (answer.text() == "1").then_some(())
+    });
+    behind.proxy.stop();
+}
