@@ -442,7 +442,10 @@ mod tests {
             ("stream+ipv6@::1:80", "[::1]:80"),
             ("stream+10.0.0.1:80", "10.0.0.1:80"),
             ("stream+/x", "unix@/x"),
-            ("quic+fd@4", "QUIC needs an IP address in 'quic+fd@4'"),
+            (
+                "quic+fd@999999",
+                "cannot use file descriptor '999999' (Bad file descriptor (os error 9))",
+            ),
             (
                 "mptcp6@:80,mptcp@10.0.0.1:81,:82",
                 "[::]:80 by several paths 10.0.0.1:81 by several paths 0.0.0.0:82",
@@ -462,6 +465,16 @@ mod tests {
             assert_eq!(shown(text), expected, "{text}");
         }
         assert!(binds(format!("/{}", "x".repeat(107)).as_bytes(), b"").is_err());
+    }
+
+    #[test]
+    fn a_descriptor_with_quic_has_its_address() {
+        let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let number = std::os::fd::AsRawFd::as_raw_fd(&socket);
+        let found = binds(format!("quic+fd@{number}").as_bytes(), b"").expect("an address");
+        let address = socket.local_addr().expect("an address");
+        assert_eq!(found[0].address, BindAddress::Quic(address));
+        assert_eq!(found[0].descriptor, Some(number));
     }
 
     #[test]
