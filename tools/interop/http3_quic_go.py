@@ -19,6 +19,9 @@ frontend tcp
 frontend web
  bind quic4@127.0.0.1:{port} ssl crt {crt}
  default_backend origin
+frontend early
+ bind quic4@127.0.0.1:{early} ssl crt {crt} allow-0rtt
+ http-request return status 200 content-type text/plain lf-string "%[ssl_fc_early_rcvd]"
 backend origin
  server s 127.0.0.1:{origin}
 """
@@ -26,13 +29,13 @@ backend origin
 
 def main():
     program, client = sys.argv[1:]
-    port = free_port()
+    port, early = free_port(), free_port()
     with certificate() as crt:
         config = f"{crt}.cfg"
         with open(config, "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(port=port, crt=crt, origin=origin()))
+            file.write(CONFIG.format(port=port, early=early, crt=crt, origin=origin()))
         with running([program, "-db", "-f", config], port):
-            subprocess.run([client, f"127.0.0.1:{port}"], check=True, timeout=2 * DEADLINE)
+            subprocess.run([client, f"127.0.0.1:{port}", f"127.0.0.1:{early}"], check=True, timeout=2 * DEADLINE)
 
 
 main()

@@ -20,6 +20,7 @@ mod paths;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 pub use connection::{Connection, Lost, News};
 pub use endpoint::{

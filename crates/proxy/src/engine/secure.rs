@@ -119,7 +119,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The handshake of a client whose early data was served is complete: requests that waited for
     /// it continue.
-    fn early_data_was_good(&mut self, link: ConnId) {
+    pub(super) fn early_data_was_good(&mut self, link: ConnId) {
         for exchange in self.cx.core.links.exchanges(link) {
             let Some(stream) = self.cx.core.links.stream(exchange) else {
                 continue;

@@ -31,6 +31,9 @@ pub(crate) struct Quic {
     pub timer: TimerId,
     /// Its handshake is complete.
     pub is_established: bool,
+    /// When the handshake of a client whose early data is served has to be complete, monotonic
+    /// milliseconds.
+    pub early_ends_ms: Option<u64>,
     /// It is among the connections that have datagrams to send.
     is_touched: bool,
     /// Records that the codec has given back, to be read again.
@@ -53,6 +56,7 @@ impl Quic {
             listener,
             timer,
             is_established: false,
+            early_ends_ms: None,
             is_touched: false,
             echoes: Vec::new(),
             close: None,
