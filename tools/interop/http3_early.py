@@ -1,22 +1,17 @@
 """Early data over HTTP/3 (RFC 9001 section 4.6, RFC 8470) with aioquic: `http3_early.py PROGRAM`.
 
-The client here decides itself when its datagrams go, so that the server has early data and no end of the
-handshake for as long as a test needs that.
+The tests decide when the client's datagrams go: the server has early data, and no end of the handshake, for as
+long as a test needs that.
 """
 
 import contextlib
 import socket
-import ssl
 import sys
 import threading
 import time
 
-from aioquic.h3.connection import H3Connection
-from aioquic.h3.events import DataReceived, HeadersReceived
-from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.connection import QuicConnection
-from aioquic.quic.events import ConnectionTerminated, HandshakeCompleted
 from h3_client import DEADLINE, Origin, OriginServer, certificate, free_port, running
+from h3_steps import Client, Memory
 
 # `timeout client-hs`, seconds, before the reload.
 HANDSHAKE = 1
@@ -74,107 +69,11 @@ class EarlyOrigin(Origin):
     do_GET = do_POST = answer
 
 
-class Memory:
-    """What a client keeps of its connections."""
-
-    def __init__(self):
-        self.ticket, self.token = None, b""
-
-    def keep_ticket(self, ticket):
-        self.ticket = ticket
-
-    def keep_token(self, token):
-        self.token = token
-
-
-class Client:
-    """A connection whose datagrams go when a test says so. A context manager: its end closes the connection."""
-
-    def __init__(self, port, memory, token=True):
-        configuration = QuicConfiguration(
-            is_client=True, alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE, server_name="localhost"
-        )
-        configuration.session_ticket = memory.ticket
-        configuration.token = memory.token if token else b""
-        self.peer = ("127.0.0.1", port)
-        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self.socket.connect(self.peer)
-        self.quic = QuicConnection(
-            configuration=configuration,
-            session_ticket_handler=memory.keep_ticket,
-            token_handler=memory.keep_token,
-        )
-        self.quic.connect(self.peer, time.monotonic())
-        self.http = H3Connection(self.quic)
-        self.answers, self.ended = {}, []
-        self.completed, self.terminated = None, None
-        self.sent, self.received = [], 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.quic.close()
-        self.send()
-        self.socket.close()
-
-    def ask(self, path):
-        stream = self.quic.get_next_available_stream_id()
-        head = [(":method", "GET"), (":scheme", "https"), (":authority", "localhost"), (":path", path)]
-        self.http.send_headers(stream, [(name.encode(), value.encode()) for name, value in head], end_stream=True)
-        self.answers[stream] = b""
-        return stream
-
-    def send(self):
-        for datagram, _ in self.quic.datagrams_to_send(time.monotonic()):
-            self.sent.append(datagram)
-            self.socket.send(datagram)
-
-    def receive(self, seconds):
-        """Reads a datagram, if one comes within this time."""
-        self.socket.settimeout(max(seconds, 0.001))
-        try:
-            datagram = self.socket.recv(65536)
-        except (TimeoutError, ConnectionRefusedError):
-            return
-        self.received += len(datagram)
-        self.quic.receive_datagram(datagram, self.peer, time.monotonic())
-        while event := self.quic.next_event():
-            if isinstance(event, HandshakeCompleted):
-                self.completed = event
-            if isinstance(event, ConnectionTerminated):
-                self.terminated = event
-            for got in self.http.handle_event(event):
-                stream = getattr(got, "stream_id", None)
-                if isinstance(got, DataReceived):
-                    self.answers[stream] += got.data
-                if isinstance(got, (DataReceived, HeadersReceived)) and got.stream_ended:
-                    self.ended.append(stream)
-
-    def until(self, done, sends=True):
-        """Goes on until `done`. Without `sends`, nothing is sent meanwhile: no acknowledgements either."""
-        end = time.monotonic() + DEADLINE
-        while not done():
-            assert time.monotonic() < end, (self.answers, self.ended, self.completed, self.terminated)
-            due = self.quic.get_timer() if sends else None
-            if due is not None and due <= time.monotonic():
-                self.quic.handle_timer(time.monotonic())
-            if sends:
-                self.send()
-                due = self.quic.get_timer()
-            seconds = 1 if due is None else min(due - time.monotonic(), 1)
-            self.receive(seconds)
-
-    def answer(self, stream, sends=True):
-        self.until(lambda: stream in self.ended, sends)
-        return self.answers[stream].decode()
-
-
 def first_visit(port):
     """What a client keeps of its first connection."""
     memory = Memory()
     with Client(port, memory) as one:
-        assert one.answer(one.ask("/first")) == "0 0 None"
+        assert one.answer(one.ask("/first")) == b"0 0 None"
         one.until(lambda: memory.ticket and memory.token)
     return memory
 
@@ -184,11 +83,11 @@ def requests_of_the_first_flight(port):
     with Client(port, first_visit(port)) as one:
         waits, goes = one.ask("/wait"), one.ask("/")
         one.send()
-        assert one.answer(goes, sends=False) == "1 1 1"
+        assert one.answer(goes, sends=False) == b"1 1 1"
         assert waits not in one.ended
-        assert one.answer(waits) == "0 1 None"
+        assert one.answer(waits) == b"0 1 None"
         assert one.completed.early_data_accepted
-        assert one.answer(one.ask("/more")) == "0 1 None"
+        assert one.answer(one.ask("/more")) == b"0 1 None"
 
 
 def without_a_token(port):
@@ -201,7 +100,7 @@ def without_a_token(port):
         assert one.completed.early_data_accepted
         assert one.received < 3 * sent + DATAGRAM, (one.received, sent)
         assert stream not in one.ended
-        assert one.answer(stream) == "0 1 None"
+        assert one.answer(stream) == b"0 1 None"
 
 
 def with_client_certificates(port):
@@ -211,7 +110,7 @@ def with_client_certificates(port):
         one.send()
         one.until(lambda: one.completed, sends=False)
         assert one.completed.early_data_accepted and stream not in one.ended
-        assert one.answer(stream) == "0 1 None"
+        assert one.answer(stream) == b"0 1 None"
 
 
 def where_it_is_not_allowed(port):
@@ -221,7 +120,7 @@ def where_it_is_not_allowed(port):
         one.until(lambda: memory.ticket)
     assert memory.ticket.max_early_data_size is None
     with Client(port, memory) as one:
-        assert one.answer(one.ask("/")) == "0 0 None"
+        assert one.answer(one.ask("/")) == b"0 0 None"
         assert one.quic.tls.session_resumed
 
 
@@ -234,7 +133,7 @@ def used_sessions(port):
         with Client(port, memory) as one:
             stream = one.ask("/")
             one.send()
-            assert one.answer(stream, sends=not is_accepted) == ("1 1 1" if is_accepted else "0 0 None")
+            assert one.answer(stream, sends=not is_accepted) == (b"1 1 1" if is_accepted else b"0 0 None")
             assert one.completed.early_data_accepted == is_accepted
 
 
@@ -274,7 +173,7 @@ def handshakes_that_never_end(port, crt, log):
         for path in ("/wait-for-ever", "/", "/slow-for-ever"):
             one.ask(path)
         one.send()
-        assert one.answer(4, sends=False) == "1 1 1"
+        assert one.answer(4, sends=False) == b"1 1 1"
         lines = until_logged(log, {"GET /wait-for-ever", "GET /slow-for-ever"})
         assert lines["GET /wait-for-ever"].endswith("cR"), lines
         assert lines["GET /slow-for-ever"][-2:] in ("CD", "cD"), lines
@@ -334,7 +233,7 @@ def refused(port, memory):
         streams = [one.ask("/") for _ in range(LOWER)]
         one.send()
         for stream in streams:
-            assert one.answer(stream) == "0 0 None"
+            assert one.answer(stream) == b"0 0 None"
         assert not one.completed.early_data_accepted
 
 

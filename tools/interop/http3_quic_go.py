@@ -1,5 +1,6 @@
 """Runs the client in quic-go against the program: `http3_quic_go.py PROGRAM CLIENT`."""
 
+import signal
 import subprocess
 import sys
 
@@ -8,6 +9,7 @@ from h3_client import DEADLINE, certificate, free_port, origin, running
 CONFIG = """
 global
  nbthread 2
+ cluster-secret shared
 defaults
  mode http
  timeout client 60s
@@ -27,6 +29,22 @@ backend origin
 """
 
 
+def reset(client, command, port):
+    """After a crash, the next process with the same secret resets the client's connection."""
+    with running(command, port) as process:
+        with_pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        waiting = subprocess.Popen(client, **with_pipes)
+        try:
+            assert waiting.stdout.readline() == b"ready\n"
+            process.send_signal(signal.SIGKILL)
+            process.wait(DEADLINE)
+            with running(command, port):
+                waiting.communicate(b"\n", DEADLINE)
+            assert waiting.returncode == 0
+        finally:
+            waiting.kill()
+
+
 def main():
     program, client = sys.argv[1:]
     port, early = free_port(), free_port()
@@ -34,8 +52,10 @@ def main():
         config = f"{crt}.cfg"
         with open(config, "w", encoding="utf-8") as file:
             file.write(CONFIG.format(port=port, early=early, crt=crt, origin=origin()))
-        with running([program, "-db", "-f", config], port):
+        command = [program, "-db", "-f", config]
+        with running(command, port):
             subprocess.run([client, f"127.0.0.1:{port}", f"127.0.0.1:{early}"], check=True, timeout=2 * DEADLINE)
+        reset([client, "reset", f"127.0.0.1:{port}"], command, port)
 
 
 main()

@@ -1,6 +1,9 @@
 // Talks HTTP/3 to a server with quic-go: quic-go ADDRESS EARLY. The origin behind the server answers /big with
 // 3,072,000 bytes 0, 1, …, 255, 0, …, and everything else with what was uploaded, or with the path.
 // The server at EARLY takes early data and answers with `ssl_fc_early_rcvd`.
+//
+// quic-go reset ADDRESS says `ready` when it has a connection, waits for a line, and then wants a stateless
+// reset.
 package main
 
 import (
@@ -227,7 +230,45 @@ func run() error {
 	return nil
 }
 
+// The server does not know the connection any more.
+func reset() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", NextProtos: []string{"h3"}}
+	conn, err := quic.DialAddr(ctx, address, config, nil)
+	if err != nil {
+		return err
+	}
+	stream, err := conn.OpenUniStream()
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	fmt.Scanln()
+	// A stream of an unknown type (RFC 9114 section 9).
+	stream.Write(append([]byte{0x21}, make([]byte, 100)...))
+	select {
+	case <-conn.Context().Done():
+		err = context.Cause(conn.Context())
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	var wanted *quic.StatelessResetError
+	if errors.As(err, &wanted) {
+		return nil
+	}
+	return fmt.Errorf("no reset: %w", err)
+}
+
 func main() {
+	if os.Args[1] == "reset" {
+		address = os.Args[2]
+		if err := reset(); err != nil {
+			fmt.Fprintln(os.Stderr, "quic-go:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	address, early = os.Args[1], os.Args[2]
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "quic-go:", err)
