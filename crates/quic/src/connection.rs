@@ -30,6 +30,10 @@ const REQUESTS_AHEAD_MAX: u64 = 128;
 pub struct News {
     /// Both sides have chosen the parameters of the handshake.
     pub is_agreed: bool,
+    /// Early data came that may be answered before the handshake is complete: the acceptor serves
+    /// early data ([`Agreed::serves_early`]), and the client has shown that it has its address. Until
+    /// the handshake is complete, the data may be a replay.
+    pub is_early: bool,
     /// The handshake is complete.
     pub is_established: bool,
     /// It is lost: see [`Connection::lost`].
@@ -65,6 +69,11 @@ pub struct Connection {
     news: News,
     lost: Option<Lost>,
     paths: Paths,
+    /// The client has shown by a token that it has its address (RFC 9000 §8.1).
+    is_validated: bool,
+    is_established: bool,
+    /// Something came on a stream before the handshake was complete: as early data (RFC 9001 §5.7).
+    has_early_data: bool,
     /// How many streams this side has opened at the library, by direction.
     opened: [u64; 2],
     /// How many of them are used.
@@ -72,7 +81,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(handle: Handle, inner: quinn_proto::Connection, clock: Clock) -> Connection {
+    /// `is_validated`: see [`crate::Incoming::is_validated`].
+    pub(crate) fn new(
+        handle: Handle,
+        inner: quinn_proto::Connection,
+        clock: Clock,
+        is_validated: bool,
+    ) -> Connection {
         let mut connection = Connection {
             handle,
             paths: Paths::new(inner.remote_address()),
@@ -84,6 +99,9 @@ impl Connection {
             told: VecDeque::new(),
             news: News::default(),
             lost: None,
+            is_validated,
+            is_established: false,
+            has_early_data: false,
             opened: [0; 2],
             used: [0; 2],
         };
@@ -125,7 +143,11 @@ impl Connection {
     pub fn agreed(&self) -> Agreed {
         let data = self.inner.crypto_session().handshake_data();
         let agreed = data.and_then(|data| data.downcast::<Agreed>().ok());
-        agreed.map(|agreed| *agreed).unwrap_or_default()
+        let mut agreed = agreed.map(|agreed| *agreed).unwrap_or_default();
+        if let Some(facts) = &mut agreed.facts {
+            facts.has_early_data = self.has_early_data;
+        }
+        agreed
     }
 
     /// The peer's address, which may change (RFC 9000 §9).
@@ -471,6 +493,7 @@ impl Connection {
             match event {
                 Event::HandshakeDataReady => self.news.is_agreed = true,
                 Event::Connected => {
+                    self.is_established = true;
                     self.news.is_established = true;
                     self.open_ahead();
                 }
@@ -484,9 +507,18 @@ impl Connection {
         }
     }
 
+    /// The peer has opened a stream. Before the end of the handshake that is early data: the library
+    /// reads no other packets of streams then.
+    fn opened_early(&mut self) {
+        if !self.is_established && !std::mem::replace(&mut self.has_early_data, true) {
+            self.news.is_early = self.is_validated && self.agreed().serves_early;
+        }
+    }
+
     fn stream_event(&mut self, event: StreamEvent) {
         match event {
             StreamEvent::Opened { dir } => {
+                self.opened_early();
                 while let Some(new) = self.inner.streams().accept(dir) {
                     let id = number_of(new);
                     self.streams.add(id, true, dir == Dir::Bi);

@@ -214,9 +214,11 @@ impl Endpoint {
         let now = self.clock.instant(now_ns);
         let mut reply = Vec::new();
         let server = Some(Arc::clone(&server.0));
+        let is_validated = incoming.is_validated();
         match self.inner.accept(incoming.0, now, &mut reply, server) {
             Ok((handle, inner)) => {
-                let mut connection = Box::new(Connection::new(handle, inner, self.clock));
+                let connection = Connection::new(handle, inner, self.clock, is_validated);
+                let mut connection = Box::new(connection);
                 self.settle(&mut connection);
                 Accepted::Connection(connection)
             }
@@ -242,7 +244,7 @@ impl Endpoint {
         // The connector has the name.
         let begun = self.inner.connect(now, client.config(tls), peer, "");
         let (handle, inner) = begun.map_err(|error| NotBegun(error.to_string()))?;
-        let mut connection = Box::new(Connection::new(handle, inner, self.clock));
+        let mut connection = Box::new(Connection::new(handle, inner, self.clock, false));
         self.settle(&mut connection);
         Ok(connection)
     }

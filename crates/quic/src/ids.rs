@@ -6,6 +6,8 @@ use std::time::Duration;
 use aws_lc_rs::{hkdf, hmac};
 use quinn_proto::{ConnectionId, ConnectionIdGenerator};
 
+use crate::tokens::UsedTokens;
+
 /// The length of our connection ids, bytes: the numbers of the worker and of the process, and what
 /// nobody can guess or connect with another id of the same connection (RFC 9000 §9.5).
 pub const ID_BYTES: usize = 10;
@@ -27,6 +29,7 @@ pub struct Owner {
 pub struct Keys {
     pub(crate) reset: hmac::Key,
     pub(crate) tokens: [u8; 32],
+    pub(crate) used_tokens: UsedTokens,
 }
 
 impl Keys {
@@ -42,6 +45,17 @@ impl Keys {
         Keys {
             reset: hmac::Key::new(hmac::HMAC_SHA256, &derived(b"stateless reset")),
             tokens: derived(b"address validation"),
+            used_tokens: UsedTokens::default(),
+        }
+    }
+
+    /// The keys of the configuration that follows `before` in the same process: no token is used
+    /// under both.
+    #[must_use]
+    pub fn after(self, before: &Keys) -> Keys {
+        Keys {
+            used_tokens: before.used_tokens.clone(),
+            ..self
         }
     }
 

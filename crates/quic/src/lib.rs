@@ -22,6 +22,7 @@ mod records;
 mod streams;
 #[cfg(test)]
 mod tests;
+mod tokens;
 
 pub use connection::{Connection, Lost, News};
 pub use endpoint::{

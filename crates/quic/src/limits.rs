@@ -144,7 +144,9 @@ impl Server {
     pub fn new(tls: QuicAcceptor, limits: &Limits, keys: &Keys) -> Server {
         let tokens = Arc::new(keys.tokens());
         let mut config = quinn_proto::ServerConfig::new(Arc::new(tls), tokens);
-        config.transport_config(Arc::new(limits.transport()));
+        config
+            .transport_config(Arc::new(limits.transport()))
+            .validation_token_config(keys.used_tokens.config());
         Server(Arc::new(config))
     }
 }

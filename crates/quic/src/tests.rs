@@ -1,6 +1,7 @@
 //! Connections with a client of quinn-proto's, over a network that loses, repeats and reorders.
 
 mod clients;
+mod early;
 mod net;
 
 use std::collections::HashMap;
@@ -8,7 +9,7 @@ use std::collections::HashMap;
 use tls::quic::Agreed;
 
 use crate::{Limits, Lost, Received, StreamId};
-use net::{Net, Weather};
+use net::{Net, Sides, Weather};
 
 const GOOD: Weather = Weather {
     lost_percent: 0,
@@ -116,7 +117,7 @@ fn each_name_has_its_acceptor() {
         server.is_some_and(|server| server.news().is_established)
     });
     let server = net.server.expect("a connection");
-    let Agreed { facts, failure } = server.agreed();
+    let Agreed { facts, failure, .. } = server.agreed();
     assert!(failure.is_none());
     let facts = facts.expect("the handshake is over");
     assert_eq!(facts.server_name.as_deref(), Some("one.test"));
@@ -127,7 +128,11 @@ fn each_name_has_its_acceptor() {
 
 #[test]
 fn a_client_without_the_protocol_is_refused() {
-    let mut net = Net::with_protocol(4, GOOD, Limits::default(), b"other");
+    let sides = Sides {
+        protocol: b"other",
+        ..Sides::default()
+    };
+    let mut net = Net::of(4, GOOD, Limits::default(), sides);
     net.run(20, |net| {
         let server = net.server.as_mut();
         server.is_some_and(|server| server.news().is_lost)

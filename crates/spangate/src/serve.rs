@@ -142,6 +142,11 @@ impl Listening {
         unbound: &mut Unbound,
     ) {
         let workers = self.by_worker.len();
+        let tune = &config.global.tune;
+        sockets.datagram_buffers = (
+            size(tune.rcvbuf_frontend_bytes),
+            size(tune.sndbuf_frontend_bytes),
+        );
         for line in lines {
             let proxy = &config.proxies[line.frontend];
             let bind = &proxy.binds[line.bind];
@@ -517,13 +522,19 @@ impl Workers {
     }
 }
 
+/// A size as the kernel takes it.
+fn size(bytes: Option<usize>) -> Option<i32> {
+    bytes.map(|bytes| i32::try_from(bytes).unwrap_or(i32::MAX))
+}
+
 fn socket_buffers(runtime_config: &RuntimeConfig) -> SocketBuffers {
     let tune = &runtime_config.config.global.tune;
-    let size = |bytes: Option<usize>| bytes.map(|bytes| i32::try_from(bytes).unwrap_or(i32::MAX));
     SocketBuffers {
         client_receive: size(tune.rcvbuf_client_bytes),
         client_send: size(tune.sndbuf_client_bytes),
         server_receive: size(tune.rcvbuf_server_bytes),
         server_send: size(tune.sndbuf_server_bytes),
+        server_datagrams_receive: size(tune.rcvbuf_backend_bytes),
+        server_datagrams_send: size(tune.sndbuf_backend_bytes),
     }
 }

@@ -23,6 +23,8 @@ pub(crate) struct Sockets {
     exposed: Vec<ExposedSocket>,
     /// The addresses whose sockets of datagrams were taken over from the previous process.
     datagrams_taken: Vec<SocketAddr>,
+    /// The kernel's buffers for received and sent datagrams of lines with QUIC, bytes.
+    pub datagram_buffers: (Option<i32>, Option<i32>),
     /// The process runs: other descriptors than these may be its own.
     is_running: bool,
 }
@@ -150,7 +152,8 @@ impl Sockets {
             interface: options.interface.clone(),
             namespace: options.tcp.namespace.clone(),
             transparent: options.transparent,
-            ..DatagramOptions::default()
+            receive_buffer: self.datagram_buffers.0,
+            send_buffer: self.datagram_buffers.1,
         };
         let old = old.into_iter().map(|fd| listen::from_fd(fd, &options));
         let mut own: Vec<_> = old.map(|fd| fd.map(Arc::new)).collect::<io::Result<_>>()?;

@@ -83,7 +83,8 @@ pub struct AcceptorOptions {
     /// Seconds for which a session may be resumed (`tune.ssl.lifetime`); none: as long as its keys
     /// are kept.
     pub lifetime_s: Option<u64>,
-    /// Bytes of early data that clients may send (`allow-0rtt`); 0 for none.
+    /// Bytes of early data that clients may send (`allow-0rtt`); 0 for none. Over QUIC, whose flow
+    /// control limits them, either 0 or [`u32::MAX`] (RFC 9001 §4.6.1).
     pub early_data_bytes_max: u32,
     /// The most bytes of a record (`tune.ssl.maxrecord`), header included; 0 for the protocol's
     /// limit.
@@ -232,15 +233,22 @@ impl Acceptor {
         Ok(session)
     }
 
-    /// The library's configuration for the connection of a QUIC client, and what checks client
-    /// certificates. Early data is not accepted.
+    /// The library's configuration for the connection of a QUIC client.
     #[cfg(feature = "quic")]
-    pub(crate) fn quic(&self) -> (Arc<ServerConfig>, Option<Arc<ClientVerifier>>) {
-        let mut config = Arc::clone(&self.config);
-        if config.max_early_data_size > 0 {
-            Arc::make_mut(&mut config).max_early_data_size = 0;
-        }
-        (config, self.verifier.clone())
+    pub(crate) fn config(&self) -> Arc<ServerConfig> {
+        Arc::clone(&self.config)
+    }
+
+    /// What checks client certificates.
+    #[cfg(feature = "quic")]
+    pub(crate) fn verifier(&self) -> Option<Arc<ClientVerifier>> {
+        self.verifier.clone()
+    }
+
+    /// Whether early data may be answered before the handshake is over.
+    #[cfg(feature = "quic")]
+    pub(crate) fn serves_early(&self) -> bool {
+        self.serves_early
     }
 
     /// What its sessions begin with.

@@ -13,7 +13,7 @@ use quinn_proto::crypto::{
 };
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side, TransportError, TransportErrorCode};
-use rustls::quic::{KeyChange, Secrets, ServerConnection, Suite, Version};
+use rustls::quic::{DirectionalKeys, KeyChange, Secrets, ServerConnection, Suite, Version};
 
 use crate::resolver::{self, Chosen};
 use crate::session::facts_of;
@@ -47,6 +47,8 @@ pub trait Chooser: Send + Sync {
 pub struct Agreed {
     /// See [`crate::Facts`]; none before both sides have chosen.
     pub facts: Option<crate::Facts>,
+    /// Early data was accepted (RFC 9001 §4.6.2), and may be answered before the handshake is over.
+    pub serves_early: bool,
     /// Why the handshake failed.
     pub failure: Option<Failure>,
 }
@@ -95,6 +97,7 @@ impl crypto::ServerConfig for QuicAcceptor {
             side: State::Hello(Vec::new()),
             params: encoded,
             verifier: None,
+            serves_early: false,
             chosen: None,
             refused: None,
             failure: None,
@@ -112,6 +115,8 @@ struct QuicSession {
     /// Our transport parameters, encoded.
     params: Vec<u8>,
     verifier: Option<Arc<ClientVerifier>>,
+    /// See [`Agreed::serves_early`]; of the acceptor.
+    serves_early: bool,
     chosen: Option<Chosen>,
     refused: Option<Box<RefusedClient>>,
     failure: Option<Failure>,
@@ -161,11 +166,11 @@ impl QuicSession {
         }
         let hello = std::mem::take(hello);
         let (acceptor, name) = self.acceptor.chooser.choose(&hello);
-        let (config, verifier) = acceptor.quic();
         let params = std::mem::take(&mut self.params);
-        let connection = ServerConnection::new(config, self.version, params)
+        let connection = ServerConnection::new(acceptor.config(), self.version, params)
             .map_err(|error| alert(INTERNAL_ERROR, &error.to_string()))?;
-        self.verifier = verifier;
+        self.verifier = acceptor.verifier();
+        self.serves_early = acceptor.serves_early();
         self.side = State::Running(Box::new(connection));
         self.feed(&hello)?;
         // The library has chosen a certificate if it has read a hello. The acceptor of one name may
@@ -201,6 +206,11 @@ impl QuicSession {
         })
     }
 
+    /// The keys of early data; none unless it was accepted.
+    fn early_keys(&self) -> Option<DirectionalKeys> {
+        self.connection()?.zero_rtt_keys()
+    }
+
     fn agreed(&self) -> Agreed {
         let facts = self.connection().and_then(|connection| {
             facts_of(
@@ -218,6 +228,7 @@ impl QuicSession {
         });
         Agreed {
             facts,
+            serves_early: self.serves_early && self.early_keys().is_some(),
             failure: self.failure.clone(),
         }
     }
@@ -238,11 +249,12 @@ impl crypto::Session for QuicSession {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        let keys = self.connection()?.zero_rtt_keys()?;
+        let keys = self.early_keys()?;
         Some((Box::new(keys.header), Box::new(keys.packet)))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
+        // Only clients are asked.
         None
     }
 
@@ -429,3 +441,6 @@ mod retry {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,9 @@
-// Talks HTTP/3 to a server with quic-go: quic-go ADDRESS. The origin behind the server answers /big with
+// Talks HTTP/3 to a server with quic-go: quic-go ADDRESS EARLY. The origin behind the server answers /big with
 // 3,072,000 bytes 0, 1, …, 255, 0, …, and everything else with what was uploaded, or with the path.
+// The server at EARLY takes early data and answers with `ssl_fc_early_rcvd`.
+//
+// quic-go reset ADDRESS says `ready` when it has a connection, waits for a line, and then wants a stateless
+// reset.
 package main
 
 import (
@@ -25,8 +29,9 @@ const (
 )
 
 var (
-	address  string
-	sessions = tls.NewLRUClientSessionCache(10)
+	address, early string
+	sessions       = tls.NewLRUClientSessionCache(10)
+	tokens         = quic.NewLRUTokenStore(10, 10)
 )
 
 // A client with connections of its own.
@@ -163,6 +168,47 @@ func resumption() error {
 	return nil
 }
 
+// A request that goes with the hello of the second connection.
+func earlyData() error {
+	for number, wanted := range []string{"0", "1"} {
+		var conn *quic.Conn
+		transport := &http3.Transport{
+			TLSClientConfig: &tls.Config{
+				InsecureSkipVerify: true,
+				ServerName:         "localhost",
+				ClientSessionCache: sessions,
+			},
+			QUICConfig: &quic.Config{TokenStore: tokens},
+			Dial: func(ctx context.Context, to string, tls *tls.Config, config *quic.Config) (*quic.Conn, error) {
+				var err error
+				conn, err = quic.DialAddrEarly(ctx, to, tls, config)
+				return conn, err
+			},
+		}
+		request, err := http.NewRequest(http3.MethodGet0RTT, "https://"+early+"/", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := (&http.Client{Transport: transport, Timeout: patience}).Do(request)
+		if err != nil {
+			return err
+		}
+		got, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return err
+		}
+		answer.Body.Close()
+		<-conn.HandshakeComplete()
+		if string(got) != wanted || conn.ConnectionState().Used0RTT != (number == 1) {
+			return fmt.Errorf("connection %d: %q, 0-RTT %v", number, got, conn.ConnectionState().Used0RTT)
+		}
+		// The session and the token come after the handshake.
+		time.Sleep(100 * time.Millisecond)
+		transport.Close()
+	}
+	return nil
+}
+
 func run() error {
 	client, end := client()
 	defer end()
@@ -175,6 +221,7 @@ func run() error {
 		{"requests that are given up", func() error { return cancels(client) }},
 		{"requests after them", func() error { return requests(client) }},
 		{"resumption", resumption},
+		{"early data", earlyData},
 	} {
 		if err := test.run(); err != nil {
 			return fmt.Errorf("%s: %w", test.name, err)
@@ -183,11 +230,49 @@ func run() error {
 	return nil
 }
 
+// The server does not know the connection any more.
+func reset() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	config := &tls.Config{InsecureSkipVerify: true, ServerName: "localhost", NextProtos: []string{"h3"}}
+	conn, err := quic.DialAddr(ctx, address, config, nil)
+	if err != nil {
+		return err
+	}
+	stream, err := conn.OpenUniStream()
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	fmt.Scanln()
+	// A stream of an unknown type (RFC 9114 section 9).
+	stream.Write(append([]byte{0x21}, make([]byte, 100)...))
+	select {
+	case <-conn.Context().Done():
+		err = context.Cause(conn.Context())
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	var wanted *quic.StatelessResetError
+	if errors.As(err, &wanted) {
+		return nil
+	}
+	return fmt.Errorf("no reset: %w", err)
+}
+
 func main() {
-	address = os.Args[1]
+	if os.Args[1] == "reset" {
+		address = os.Args[2]
+		if err := reset(); err != nil {
+			fmt.Fprintln(os.Stderr, "quic-go:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	address, early = os.Args[1], os.Args[2]
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "quic-go:", err)
 		os.Exit(1)
 	}
-	fmt.Println("interop: HTTP/3 with quic-go: requests, uploads, downloads, cancels, resumption: ok")
+	fmt.Println("interop: HTTP/3 with quic-go: requests, uploads, downloads, cancels, resumption, early data: ok")
 }

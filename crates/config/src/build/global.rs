@@ -693,6 +693,10 @@ pub fn tune(build: &mut GlobalBuild<'_, '_>, line: &Line<'_>) -> Parse {
         }
         "tune.rcvbuf.client" => tune.rcvbuf_client_bytes = Some(size(line, 1)?),
         "tune.rcvbuf.server" => tune.rcvbuf_server_bytes = Some(size(line, 1)?),
+        "tune.rcvbuf.frontend" => tune.rcvbuf_frontend_bytes = Some(size(line, 1)?),
+        "tune.rcvbuf.backend" => tune.rcvbuf_backend_bytes = Some(size(line, 1)?),
+        "tune.sndbuf.frontend" => tune.sndbuf_frontend_bytes = Some(size(line, 1)?),
+        "tune.sndbuf.backend" => tune.sndbuf_backend_bytes = Some(size(line, 1)?),
         "tune.stick-counters" => {
             let text = line.arg(1);
             let bad = |what: &str| line.fault(1, format!("tune.stick-counters: {what}"));

@@ -10,7 +10,6 @@ pub enum Feature {
     HttpClient,
     Lua,
     Niceness,
-    Quic,
     SharedStats,
 }
 
@@ -24,7 +23,6 @@ impl Feature {
             Feature::HttpClient => "the internal HTTP client is not implemented yet",
             Feature::Lua => "Lua is not implemented yet",
             Feature::Niceness => "the priority of the process is left as it is",
-            Feature::Quic => "QUIC cannot be tuned yet",
             Feature::SharedStats => "counters are not shared with other processes yet",
         }
     }

@@ -60,7 +60,7 @@ const RENEGOTIATION: &str = "no side renegotiates";
 /// Every option, sorted by name.
 #[rustfmt::skip]
 pub const OPTIONS: &[Known] = &[
-    k("allow-0rtt", BL, NONE, Shared(options::allow_0rtt), "TLS: takes early data of clients."),
+    k("allow-0rtt", BL, NONE, Shared(options::allow_0rtt), "TLS and QUIC: takes early data of clients."),
     moot("allow-0rtt", S, EARLY, NONE, "TLS: sends servers early data."),
     k("alpn", BSL, WORD, Shared(options::alpn), "TLS: the protocols that are offered."),
     k("ca-file", BSL, WORD, Shared(options::ca_file), "TLS: the authorities that certify the other side."),

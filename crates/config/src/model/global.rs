@@ -196,10 +196,18 @@ pub struct Tune {
     pub rcvbuf_client_bytes: Option<usize>,
     /// Kernel receive buffer of server connections.
     pub rcvbuf_server_bytes: Option<usize>,
+    /// Kernel receive buffer of listeners' UDP sockets.
+    pub rcvbuf_frontend_bytes: Option<usize>,
+    /// Kernel receive buffer of UDP sockets to servers.
+    pub rcvbuf_backend_bytes: Option<usize>,
     /// Kernel send buffer of client connections.
     pub sndbuf_client_bytes: Option<usize>,
     /// Kernel send buffer of server connections.
     pub sndbuf_server_bytes: Option<usize>,
+    /// Kernel send buffer of listeners' UDP sockets.
+    pub sndbuf_frontend_bytes: Option<usize>,
+    /// Kernel send buffer of UDP sockets to servers.
+    pub sndbuf_backend_bytes: Option<usize>,
     /// Largest payload of a command of the runtime interface.
     pub cli_payload_bytes: usize,
     /// Workers use each other's idle connections to servers.
@@ -221,8 +229,12 @@ impl Default for Tune {
             http_logurilen_bytes: 1023,
             rcvbuf_client_bytes: None,
             rcvbuf_server_bytes: None,
+            rcvbuf_frontend_bytes: None,
+            rcvbuf_backend_bytes: None,
             sndbuf_client_bytes: None,
             sndbuf_server_bytes: None,
+            sndbuf_frontend_bytes: None,
+            sndbuf_backend_bytes: None,
             cli_payload_bytes: 128 << 10,
             idle_pool_shared: true,
             maxaccept: None,

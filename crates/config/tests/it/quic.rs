@@ -63,7 +63,7 @@ fn what_quic_cannot_have_is_refused() {
             "MUX protocol 'h2' is not usable",
         ),
         (
-            "frontend f\n mode http\n bind quic+fd@3 ssl strict-sni\n",
+            "frontend f\n mode http\n bind quic+unix@/x ssl strict-sni\n",
             "QUIC needs an IP address",
         ),
         (

@@ -115,6 +115,10 @@ pub struct SocketBuffers {
     pub server_receive: Option<i32>,
     /// Send buffer of server connections.
     pub server_send: Option<i32>,
+    /// Receive buffer of UDP sockets to servers.
+    pub server_datagrams_receive: Option<i32>,
+    /// Send buffer of UDP sockets to servers.
+    pub server_datagrams_send: Option<i32>,
 }
 
 /// The epoll driver of one worker.
@@ -710,8 +714,13 @@ impl Driver for EpollDriver {
     }
 
     fn connect_datagrams(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError> {
-        let buffers = (self.buffers.server_receive, self.buffers.server_send);
-        let fd = crate::udp::to_server(connect, buffers).map_err(|error| not_connected(&error))?;
+        let SocketBuffers {
+            server_datagrams_receive: receive,
+            server_datagrams_send: send,
+            ..
+        } = self.buffers;
+        let fd = crate::udp::to_server(connect, (receive, send))
+            .map_err(|error| not_connected(&error))?;
         Ok(self.datagrams.add_server(&self.epoll, fd))
     }
 

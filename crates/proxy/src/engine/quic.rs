@@ -22,8 +22,8 @@ use super::secure::{failed_facts, tls_facts};
 use super::{Engine, Turn};
 use crate::ids::{BindId, ConnId, Owner, Timers};
 use crate::link::{NO_SOCKET, Named, QuicLink, Role, Stage};
-use crate::phases::Core;
 use crate::phases::account::TlsEnd;
+use crate::phases::{ConnWait, Core};
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::{Forwarded, Pace};
 
@@ -530,6 +530,8 @@ impl<D: Driver> Turn<'_, D> {
         let news = quic.connection.news();
         if news.is_established {
             self.quic_established(conn);
+        } else if news.is_early {
+            self.quic_is_early(conn);
         }
         let mut records = match &mut self.state.quics {
             Some(quics) => std::mem::take(&mut quics.records),
@@ -566,6 +568,43 @@ impl<D: Driver> Turn<'_, D> {
         }
         if news.is_lost {
             self.quic_lost(conn);
+        } else {
+            self.end_late_handshake(conn);
+        }
+    }
+
+    /// A client has sent early data (`allow-0rtt`): its session begins before the handshake is
+    /// complete. `timeout client-hs` still limits the handshake, as in HAProxy.
+    fn quic_is_early(&mut self, conn: ConnId) {
+        let Some(client) = self.cx.core.links.client(conn) else {
+            return;
+        };
+        let ends_ms = self.cx.wait_ends_ms(ConnWait::Handshake(client.frontend()));
+        let links = &mut self.cx.core.links;
+        let Some(quic) = links.quic_mut(conn) else {
+            return;
+        };
+        let Some(agreed) = quic.connection.agreed().facts else {
+            return;
+        };
+        quic.early_ends_ms = Some(ends_ms);
+        if let Some(client) = links.client_mut(conn) {
+            let mut facts = tls_facts(agreed);
+            facts.has_early = true;
+            client.session.tls = Some(Arc::new(facts));
+        }
+        self.begin_session(conn);
+    }
+
+    /// Ends a connection whose early data was served and whose handshake takes too long.
+    fn end_late_handshake(&mut self, conn: ConnId) {
+        let now_ms = self.cx.now_ms();
+        let quic = self.cx.core.links.quic_mut(conn);
+        let is_late = |quic: &&mut QuicLink| quic.early_ends_ms.is_some_and(|end| end <= now_ms);
+        if let Some(quic) = quic.filter(is_late) {
+            quic.end();
+            self.cx.accounts().tell_tls(conn, TlsEnd::Failed);
+            self.closed(conn, Close::Reset);
         }
     }
 
@@ -578,6 +617,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         quic.is_established = true;
+        quic.early_ends_ms = None;
         let is_server = server_sock(quic).is_some();
         let facts = tls_facts(agreed);
         if is_server {
@@ -592,10 +632,15 @@ impl<D: Driver> Turn<'_, D> {
         } else {
             self.cx.mark(Pace::TlsClientKeys);
         }
-        if let Some(client) = self.cx.core.links.client_mut(conn) {
-            client.session.tls = Some(Arc::new(facts));
+        let Some(client) = self.cx.core.links.client_mut(conn) else {
+            return;
+        };
+        client.session.tls = Some(Arc::new(facts));
+        if client.stage == Stage::Handshake {
+            self.begin_session(conn);
+        } else {
+            self.early_data_was_good(conn);
         }
-        self.begin_session(conn);
     }
 
     /// A connection is lost, or its handshake has failed.
@@ -604,10 +649,16 @@ impl<D: Driver> Turn<'_, D> {
             return self.quic_to_server_lost(conn);
         }
         let stage = self.cx.core.links.client(conn).map(|client| client.stage);
+        let Some(quic) = self.cx.core.links.quic_mut(conn) else {
+            return;
+        };
+        if !quic.is_established {
+            self.cx.accounts().tell_tls(conn, TlsEnd::Failed);
+        }
+        // With early data, its session has begun.
         if stage != Some(Stage::Handshake) {
             return self.closed(conn, Close::Reset);
         }
-        self.cx.accounts().tell_tls(conn, TlsEnd::Failed);
         let quic = self.cx.core.links.quic_mut(conn);
         let failure = quic.and_then(|quic| quic.connection.agreed().failure);
         let why = match &failure {
@@ -649,6 +700,7 @@ impl<D: Driver> Turn<'_, D> {
                 quics.unused.extend(server_sock(&quic));
                 continue;
             }
+            quic.early_ends_ms = None;
             quic.connection.abandon(REQUEST_CANCELLED);
             quics
                 .places
@@ -834,5 +886,6 @@ fn transmit<D: Driver>(io: &mut D, timers: &mut Timers, quics: &mut Quics, quic:
     quics.settle(&mut quic.connection);
     let due_ns = quic.connection.deadline_ns();
     let due_ms = due_ns.map_or(NEVER_MS, |ns| ns.div_ceil(NS_PER_MS));
+    let due_ms = due_ms.min(quic.early_ends_ms.unwrap_or(NEVER_MS));
     timers.set(quic.timer, due_ms);
 }

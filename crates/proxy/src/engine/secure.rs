@@ -119,7 +119,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The handshake of a client whose early data was served is complete: requests that waited for
     /// it continue.
-    fn early_data_was_good(&mut self, link: ConnId) {
+    pub(super) fn early_data_was_good(&mut self, link: ConnId) {
         for exchange in self.cx.core.links.exchanges(link) {
             let Some(stream) = self.cx.core.links.stream(exchange) else {
                 continue;
@@ -227,11 +227,16 @@ impl<D: Driver> Turn<'_, D> {
     /// A client's handshake ends without a failure of its session: keeps what is known of it for
     /// the log.
     pub(super) fn handshake_abandoned(&mut self, link: ConnId) {
-        if let Some(Link { role, secure, .. }) = self.cx.core.links.get_mut(link)
-            && let (Role::Client(client), Some(secure)) = (role, secure)
+        let Some(entry) = self.cx.core.links.get_mut(link) else {
+            return;
+        };
+        let has_handshake = entry.secure.is_some() || entry.quic.is_some();
+        if let Role::Client(client) = &mut entry.role
+            && has_handshake
             && client.session.tls.is_none()
         {
-            client.session.tls = Some(Arc::new(failed_facts(Some(&secure.session), None)));
+            let session = entry.secure.as_ref().map(|secure| &secure.session);
+            client.session.tls = Some(Arc::new(failed_facts(session, None)));
             self.cx.accounts().tell_tls(link, TlsEnd::Failed);
         }
     }

@@ -32,6 +32,9 @@ pub(crate) struct Quic {
     pub timer: TimerId,
     /// Its handshake is complete.
     pub is_established: bool,
+    /// When the handshake of a client whose early data is served has to be complete, monotonic
+    /// milliseconds.
+    pub early_ends_ms: Option<u64>,
     /// It is among the connections that have datagrams to send.
     is_touched: bool,
     records: Records,
@@ -51,6 +54,7 @@ impl Quic {
             sock,
             timer,
             is_established: false,
+            early_ends_ms: None,
             is_touched: false,
             records: Records::default(),
             _place: place,

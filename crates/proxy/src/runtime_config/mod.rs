@@ -213,7 +213,7 @@ impl RuntimeConfig {
             frontend_skips: Vec::new(),
             backend_skips: Vec::new(),
             h2: H2Limits::new(&config.global, limits),
-            quic: QuicConfig::new(&config, &process),
+            quic: QuicConfig::after(previous.map(|previous| &previous.quic), &config, &process),
             log_plans: proxies()
                 .map(|proxy| Plan::new(proxy, &config.log_profiles))
                 .collect(),

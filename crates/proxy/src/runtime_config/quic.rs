@@ -26,13 +26,18 @@ pub(crate) struct QuicConfig {
 }
 
 impl QuicConfig {
-    pub fn new(config: &Config, process: &Process) -> QuicConfig {
+    /// `previous`: of the configuration before in this process.
+    pub fn after(previous: Option<&QuicConfig>, config: &Config, process: &Process) -> QuicConfig {
         let tune = &config.global.quic;
         let keys = match &tune.secret {
             Some(secret) => quic::Keys::new(secret),
             None => quic::Keys::new(&process.secret),
         };
         let bufsize = config.global.tune.bufsize_bytes;
+        let keys = match previous {
+            Some(previous) => keys.after(&previous.keys),
+            None => keys,
+        };
         let default = Limits::default();
         QuicConfig {
             keys,

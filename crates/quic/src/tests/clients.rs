@@ -66,7 +66,7 @@ impl Pair {
     fn new(limits: &Limits, name: &str) -> Pair {
         let certificate = rcgen::generate_simple_self_signed(vec!["one.test".to_owned()]);
         let certificate = certificate.expect("a certificate");
-        let chooser = Arc::new(One(acceptor(&certificate)));
+        let chooser = Arc::new(One(acceptor(&certificate, false)));
         let tls = QuicAcceptor::new(chooser).expect("AES-128-GCM");
         let listener = Server::new(tls, limits, &Keys::new(b"secret"));
         let (mut client, mut server) = (side(1), side(2));

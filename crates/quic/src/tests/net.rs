@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 use quinn_proto::{
     ClientConfig, Connection as Client, ConnectionHandle, DatagramEvent, Dir, EndpointConfig,
-    Event, ReadError, StreamEvent, StreamId as Number, TransportConfig, VarInt, WriteError,
+    Event, NoneTokenStore, ReadError, StreamEvent, StreamId as Number, TransportConfig, VarInt,
+    WriteError,
 };
 use testing::Random;
 use tls::quic::{Chooser, QuicAcceptor};
-use tls::{Acceptor, AcceptorOptions, Certificate, Certificates, Identity, Offer};
+use tls::{Acceptor, AcceptorOptions, Certificate, Certificates, Identity, Offer, SessionCache};
 
 use crate::{
     Accepted, Arrival, Connection, Endpoint, Keys, Limits, Packet, Run, Server, Setup, StreamId,
@@ -32,6 +33,27 @@ pub struct Weather {
     pub repeated_percent: usize,
     pub delay_ns: u64,
     pub jitter_ns: u64,
+}
+
+/// What differs between tests.
+#[derive(Clone, Copy, Debug)]
+pub struct Sides {
+    /// The protocol that the client offers.
+    pub protocol: &'static [u8],
+    /// The server takes early data; the client sends it if it can.
+    pub takes_early_data: bool,
+    /// The client keeps tokens that show its address.
+    pub keeps_tokens: bool,
+}
+
+impl Default for Sides {
+    fn default() -> Sides {
+        Sides {
+            protocol: b"h3",
+            takes_early_data: false,
+            keeps_tokens: true,
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -61,11 +83,16 @@ pub struct Net {
     pub garbage_sent: usize,
     pub garbage_answered: usize,
     pub moves_at_ns: Option<u64>,
+    /// The datagrams that the client has sent.
+    pub client_sent: Vec<Vec<u8>>,
+    /// How many bytes the server has sent to the client.
+    pub server_sent: usize,
     weather: Weather,
     random: Random,
     listener: Server,
     zero: Instant,
     client_endpoint: quinn_proto::Endpoint,
+    client_config: ClientConfig,
     client: Option<(ConnectionHandle, Client)>,
     client_address: SocketAddr,
     sending: Vec<Sending>,
@@ -92,7 +119,10 @@ impl Chooser for ByName {
     }
 }
 
-pub fn acceptor(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Acceptor {
+pub fn acceptor(
+    certificate: &rcgen::CertifiedKey<rcgen::KeyPair>,
+    takes_early_data: bool,
+) -> Acceptor {
     let pem = certificate.cert.pem() + &certificate.signing_key.serialize_pem();
     let identity = Identity::parse(pem.as_bytes(), None, None, Path::new("pem"));
     let certificates = Certificates::new(
@@ -108,6 +138,8 @@ pub fn acceptor(certificate: &rcgen::CertifiedKey<rcgen::KeyPair>) -> Acceptor {
             protocols: vec![b"h3".to_vec()],
             ..Offer::default()
         },
+        sessions: SessionCache::new(1_000),
+        early_data_bytes_max: if takes_early_data { u32::MAX } else { 0 },
         ..AcceptorOptions::default()
     };
     Acceptor::new(&options, Arc::new(certificates)).expect("an acceptor")
@@ -123,16 +155,16 @@ fn zero() -> Instant {
 
 impl Net {
     pub fn new(seed: u64, weather: Weather, limits: Limits) -> Net {
-        Net::with_protocol(seed, weather, limits, b"h3")
+        Net::of(seed, weather, limits, Sides::default())
     }
 
-    pub fn with_protocol(seed: u64, weather: Weather, limits: Limits, protocol: &[u8]) -> Net {
+    pub fn of(seed: u64, weather: Weather, limits: Limits, sides: Sides) -> Net {
         let make = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]);
         let one = make("one.test").expect("a certificate");
         let other = make("other.test").expect("a certificate");
         let chooser = ByName {
-            one: acceptor(&one),
-            other: acceptor(&other),
+            one: acceptor(&one, sides.takes_early_data),
+            other: acceptor(&other, sides.takes_early_data),
         };
         let keys = Keys::new(b"secret");
         let tls = QuicAcceptor::new(Arc::new(chooser)).expect("AES-128-GCM");
@@ -156,13 +188,17 @@ impl Net {
             .expect("a version")
             .with_root_certificates(roots)
             .with_no_client_auth();
-        config.alpn_protocols = vec![protocol.to_vec()];
+        config.alpn_protocols = vec![sides.protocol.to_vec()];
+        config.enable_early_data = true;
         let config = quinn_proto::crypto::rustls::QuicClientConfig::try_from(config);
         let mut config = ClientConfig::new(Arc::new(config.expect("a suite")));
         let mut transport = TransportConfig::default();
         transport.stream_receive_window(VarInt::from_u32(CLIENT_STREAM_BYTES));
         transport.max_idle_timeout(None);
         config.transport_config(Arc::new(transport));
+        if !sides.keeps_tokens {
+            config.token_store(Arc::new(NoneTokenStore));
+        }
         let zero = zero();
         let mut client_endpoint = quinn_proto::Endpoint::new(
             Arc::new(EndpointConfig::default()),
@@ -171,7 +207,7 @@ impl Net {
             Some([seed as u8 ^ 0x55; 32]),
         );
         let to = SERVER_ADDRESS.parse().expect("an address");
-        let client = client_endpoint.connect(zero, config, to, "one.test");
+        let client = client_endpoint.connect(zero, config.clone(), to, "one.test");
         Net {
             now_ns: 0,
             endpoint,
@@ -187,11 +223,14 @@ impl Net {
             garbage_sent: 0,
             garbage_answered: 0,
             moves_at_ns: None,
+            client_sent: Vec::new(),
+            server_sent: 0,
             weather,
             random: Random::new(seed),
             listener,
             zero,
             client_endpoint,
+            client_config: config,
             client: Some(client.expect("a connection")),
             client_address: FIRST_ADDRESS.parse().expect("an address"),
             sending: Vec::new(),
@@ -238,6 +277,41 @@ impl Net {
 
     pub fn client_vanishes(&mut self) {
         self.client = None;
+    }
+
+    /// The client begins another connection; nothing of the one before is under way any more.
+    pub fn client_returns(&mut self) {
+        self.client_vanishes();
+        self.server = None;
+        self.to_server.clear();
+        self.to_client.clear();
+        self.client_sent.clear();
+        self.server_sent = 0;
+        self.client_established = false;
+        self.client_received.clear();
+        self.sending.clear();
+        self.waiting.clear();
+        let to = SERVER_ADDRESS.parse().expect("an address");
+        let (now, config) = (self.instant(), self.client_config.clone());
+        let client = self.client_endpoint.connect(now, config, to, "one.test");
+        self.client = Some(client.expect("a connection"));
+    }
+
+    pub fn set_weather(&mut self, weather: Weather) {
+        self.weather = weather;
+    }
+
+    /// Someone else sends datagrams to the server, as if they came from the client.
+    pub fn replay(&mut self, datagrams: &[Vec<u8>]) {
+        for datagram in datagrams {
+            self.server_gets(datagram);
+        }
+    }
+
+    /// Whether the client may send early data.
+    pub fn client_has_early_keys(&self) -> bool {
+        let client = self.client.as_ref();
+        client.is_some_and(|(_, client)| client.has_0rtt())
     }
 
     /// Runs until `done`, which acts for the server each time something happens; at most so many
@@ -301,6 +375,7 @@ impl Net {
     fn packet_leaves(&mut self, packet: Packet<'_>) {
         let segment = packet.segment.unwrap_or(packet.bytes.len()).max(1);
         for part in packet.bytes.chunks(segment) {
+            self.server_sent += part.len();
             if packet.peer == self.client_address {
                 self.under_way(false, part);
             }
@@ -329,6 +404,7 @@ impl Net {
             };
             let bytes = buffer[..transmit.size].to_vec();
             self.under_way(true, &bytes);
+            self.client_sent.push(bytes.clone());
             if self.garbage {
                 self.throw_garbage(&bytes);
             }

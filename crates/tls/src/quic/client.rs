@@ -90,6 +90,7 @@ impl crypto::Session for ClientSession {
         Some(Box::new(Agreed {
             facts: facts_of(&self.connection, None, None),
             failure: self.failure.clone(),
+            serves_early: false,
         }))
     }
 

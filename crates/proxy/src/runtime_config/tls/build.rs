@@ -15,8 +15,8 @@ use super::load::{Findings, name_of};
 
 /// For how many names of a server sessions are remembered.
 const SERVER_SESSIONS_MAX: usize = 32;
-/// The most early data that a client may send (`allow-0rtt`), bytes: a request's head, as in
-/// HAProxy.
+/// The most early data that a client may send (`allow-0rtt`) over TCP, bytes: a request's head, as
+/// in HAProxy.
 const EARLY_DATA_BYTES_MAX: u32 = 16 << 10;
 /// The supported ALPN protocols.
 const PROTOCOLS: [&[u8]; 3] = [b"h2", b"http/1.1", b"http/1.0"];
@@ -139,11 +139,7 @@ impl Files {
             resumption_scope: scope,
             sessions: self.sessions.clone(),
             lifetime_s: Some(self.global.lifetime.as_secs()),
-            early_data_bytes_max: if options.allow_0rtt {
-                EARLY_DATA_BYTES_MAX
-            } else {
-                0
-            },
+            early_data_bytes_max: early_data_bytes_max(recipe, options),
             record_bytes_max: record_bytes_max(&self.global),
             secrets: self.secrets,
         };
@@ -290,6 +286,16 @@ fn offer_over_quic(offer: &mut Offer, protocols: &[&[u8]]) {
     offer.protocols = spoken.map(|protocol| protocol.to_vec()).collect();
     // RFC 9001 §4.2.
     offer.lowest = Some(Version::Tls13);
+}
+
+/// The most early data that a client of a line may send, bytes ([`AcceptorOptions`]).
+fn early_data_bytes_max(recipe: &BindRecipe, options: &TlsOptions) -> u32 {
+    match (options.allow_0rtt, recipe.is_quic) {
+        (false, _) => 0,
+        // The limits of its connection apply.
+        (true, true) => u32::MAX,
+        (true, false) => EARLY_DATA_BYTES_MAX,
+    }
 }
 
 fn offer(options: &TlsOptions, protocols: &[&[u8]]) -> Offer {

@@ -31,7 +31,9 @@ pub(super) struct Files {
     pub signers: BTreeMap<PathBuf, CaSigner>,
     /// Ticket keys by file, in the order of their identifiers.
     pub ticket_keys: Vec<(PathBuf, TicketKeys)>,
-    /// The sessions remembered for clients without tickets.
+    /// The sessions remembered for clients without tickets. They do not outlive the configuration:
+    /// a client that sends early data keeps to the limits that it was told with its session, and
+    /// they must not be lower now (RFC 9000 §7.4.1, RFC 9114 §7.2.4.2).
     pub sessions: SessionCache,
     /// By proxy and bind line.
     pub binds: Vec<Vec<Option<BindRecipe>>>,
