@@ -13,7 +13,7 @@ use quic::{
     Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Owner as QuicOwner, Packet, Reply,
     Run, Server, Setup,
 };
-use sample::ConnError;
+use sample::{ConnError, Session};
 use tls::quic::QuicAcceptor;
 
 use super::secure::{failed_facts, tls_facts};
@@ -22,6 +22,7 @@ use crate::ids::{BindId, ConnId, Owner, Timers};
 use crate::link::{NO_SOCKET, Named, QuicLink, Stage};
 use crate::phases::Core;
 use crate::phases::account::TlsEnd;
+use crate::rules::Initial;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::{Forwarded, Pace};
 
@@ -139,6 +140,13 @@ fn server_of(config: &RuntimeConfig, origin: &Origin) -> Option<Server> {
     let tls = QuicAcceptor::new(origin.acceptors.clone())?;
     let limits = config.quic.limits(&origin.options);
     Some(Server::new(tls, &limits, &config.quic.keys))
+}
+
+/// The address that a client has begun a connection with.
+fn local_address(incoming: &Incoming, origin: &Origin) -> SocketAddr {
+    let ip = incoming.local();
+    let ip = ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    SocketAddr::new(ip, origin.address.port())
 }
 
 fn outgoing(packet: Packet<'_>) -> Outgoing<'_> {
@@ -404,7 +412,23 @@ impl<D: Driver> Turn<'_, D> {
         let Some(origin) = origin_of(config, bind).filter(|_| !is_odd) else {
             return quics.endpoint.ignore(incoming);
         };
-        let asks = quics.handshakes >= config.quic.retry_threshold || origin.options.forces_retry;
+        let accepted = Accepted {
+            listener,
+            peer: Addr::Inet(incoming.peer()),
+            local: Addr::Inet(local_address(&incoming, &origin)),
+        };
+        let verdict = self.initial_rules(bind, &accepted);
+        match verdict {
+            Initial::Accept | Initial::Retry => {}
+            Initial::Drop => return quics.endpoint.ignore(incoming),
+            Initial::Reject => {
+                let reply = quics.endpoint.refuse(incoming);
+                return self.reply(listener, &reply);
+            }
+        }
+        let asks = quics.handshakes >= config.quic.retry_threshold
+            || origin.options.forces_retry
+            || verdict == Initial::Retry;
         if asks && !incoming.is_validated() {
             if let Some(reply) = quics.endpoint.retry(incoming) {
                 self.reply(listener, &reply);
@@ -416,7 +440,6 @@ impl<D: Driver> Turn<'_, D> {
         let (Some(place), true) = (place, self.admits_quic(bind)) else {
             return quics.endpoint.ignore(incoming);
         };
-        let port = origin.address.port();
         let known = quics.servers.iter().position(|(of, ..)| *of == listener);
         let server = match known.map(|at| &quics.servers[at]) {
             Some((_, of, server)) if of.is_same(&origin) => server.clone(),
@@ -430,14 +453,6 @@ impl<D: Driver> Turn<'_, D> {
                 quics.servers.push((listener, origin, server.clone()));
                 server
             }
-        };
-        let ip = incoming
-            .local()
-            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let accepted = Accepted {
-            listener,
-            peer: Addr::Inet(incoming.peer()),
-            local: Addr::Inet(SocketAddr::new(ip, port)),
         };
         let now = self.cx.now();
         match quics.endpoint.accept(now.mono_ns, incoming, &server) {
@@ -458,6 +473,20 @@ impl<D: Driver> Turn<'_, D> {
                 }
             }
         }
+    }
+
+    /// Runs `quic-initial`, for each packet that would begin a connection.
+    fn initial_rules(&mut self, bind: BindId, accepted: &Accepted) -> Initial {
+        let frontend = bind.frontend;
+        let rules = &self.cx.runtime_config.proxy(frontend).quic_initial;
+        if rules.is_empty() {
+            return Initial::Accept;
+        }
+        let (peer, local) = (accepted.peer.clone(), accepted.local.clone());
+        let place = bind.place as u32;
+        let mut session = Session::new(self.cx.now(), peer, local, frontend.number(), place);
+        self.cx
+            .with_new_session(&mut session, |cx| cx.initial_rules(frontend, rules))
     }
 
     /// Sends a datagram of the endpoint itself.
