@@ -1,6 +1,7 @@
 """What operators see and decide of HTTP/3, with aioquic as the client: `http3_operations.py PROGRAM`.
 
-The rules `quic-initial`: each action, by the address of the client.
+The rules `quic-initial`: each action, by the address of the client. The command `show quic`: its formats and
+its filters.
 """
 
 import asyncio
@@ -15,6 +16,7 @@ from h3_client import DEADLINE, Client, certificate, configuration, free_port, o
 CONFIG = """
 global
  nbthread 2
+ stats socket {socket} level admin
 defaults rules
  mode http
  timeout client 60s
@@ -102,10 +104,112 @@ async def rules(port, lines):
         assert not received
 
 
-async def talk(port, log):
+def ask(path, command):
+    """The output of a command."""
+    with socket.socket(socket.AF_UNIX) as one:
+        one.settimeout(DEADLINE)
+        one.connect(path)
+        one.sendall(f"{command}\n".encode())
+        parts = []
+        while part := one.recv(65536):
+            parts.append(part)
+    return b"".join(parts).decode()
+
+
+async def asked(path, command):
+    return await asyncio.to_thread(ask, path, command)
+
+
+async def line_of(path, command, one):
+    """The words of the line of a client, with its state."""
+    peer = ":".join(str(part) for part in one._transport.get_extra_info("sockname"))
+    end = asyncio.get_running_loop().time() + DEADLINE
+    while asyncio.get_running_loop().time() < end:
+        lines = (await asked(path, command)).splitlines()
+        assert lines[0].startswith("# conn/frontend "), lines
+        for line in lines[1:]:
+            if peer in line:
+                return line.split()
+    return None
+
+
+async def connections(port, path):
+    """What `show quic` tells of a client with an unfinished request, and of one that the proxy has closed."""
+    async with client_of("127.0.0.1", port) as one:
+        assert await one.ask("/") == (b"200", b"ok")
+        stream, done = one.begin("/up", body=b"x" * 10, ends=False)
+        quic = one._quic
+        name, state, in_flight, _, lost, local, foreign, ours, theirs = await line_of(path, "show quic", one)
+        own = one._transport.get_extra_info("sockname")[1]
+        assert name.startswith("0x") and name.endswith("]/web"), name
+        assert (state, in_flight, lost) == ("ESTAB", "-", "0")
+        assert (local, foreign) == (f"127.0.0.1:{port}", f"127.0.0.1:{own}")
+        assert ours == quic._remote_initial_source_connection_id.hex()
+        assert theirs == quic._local_initial_source_connection_id.hex()
+        number = name.split("[")[0]
+        while "id=4 " not in (full := await asked(path, f"show quic {number}")):
+            await asyncio.sleep(0.01)
+        assert full.startswith(f"* {name.split('/')[0]}: scid={ours}"), full
+        for wanted in (
+            "  st=opened           mux=ready\n",
+            f"  fd=-1               local_addr=127.0.0.1:{port} foreign_addr=127.0.0.1:{own}\n",
+            " srtt=",
+            " cwnd=",
+            " lostpkts=0 ",
+            "  qcc=- flags=- sc=1 hreq=1 bwnd=0/",
+            "    qcs=- id=4 flags=- st=OPN rxb=",
+            "    qcs=- id=2 flags=- st=HCL rxb=",
+        ):
+            assert wanted in full, full
+        some = await asked(path, f"show quic cc,tp {number}")
+        assert "cwnd=" in some and "local_addr" not in some and "qcs=" not in some, some
+        streams = (await asked(path, f"show quic stream {number}")).split("\n")
+        assert streams[0].startswith(f"{number}.0004: - age=- tx=["), streams
+        assert streams[1:] == ["", ""], streams
+        for command in ("show quic clo", "show quic be", "show quic oneline 0x1"):
+            assert len((await asked(path, command)).strip().splitlines()) == 1, command
+        assert "Usage: show quic" in await asked(path, "show quic help")
+        assert "Invalid argument" in await asked(path, "show quic none")
+        one.http.send_data(stream, b"y", end_stream=True)
+        one.transmit()
+        assert (await asyncio.wait_for(done, DEADLINE))["body"] == b"x" * 10 + b"y"
+        # The proxy closes a connection that breaks a rule: DATA before HEADERS.
+        one._quic.send_stream_data(quic.get_next_available_stream_id(), b"\0\1a", end_stream=True)
+        one.transmit()
+        await asyncio.wait_for(one.is_over, DEADLINE)
+        found = await line_of(path, "show quic clo", one)
+        assert found[1] == "CLOSE", found
+    async with client_of("127.0.0.1", port) as one:
+        await one.ask("/")
+        # It closes, and says so: the proxy only waits then.
+        one.close()
+        one.transmit()
+        found = await line_of(path, "show quic clo", one)
+        assert found[1] == "DRAIN", found
+        assert (await line_of(path, "show quic all", one))[0] == found[0]
+
+
+async def many_connections(port, path):
+    """More connections than a worker lists at once: each is there once."""
+    async with contextlib.AsyncExitStack() as stack:
+        clients = []
+        for _ in range(140):
+            one = await stack.enter_async_context(client_of("127.0.0.1", port))
+            await asyncio.wait_for(one.wait_connected(), DEADLINE)
+            clients.append(one)
+        lines = (await asked(path, "show quic")).splitlines()[1:]
+        lines = [line.split() for line in lines if line]
+        assert len({line[0] for line in lines}) == len(lines)
+        own = {f"127.0.0.1:{one._transport.get_extra_info('sockname')[1]}" for one in clients}
+        assert sorted(line[6] for line in lines if line[6] in own) == sorted(own)
+
+
+async def talk(port, log, path):
     loop = asyncio.get_running_loop()
     transport, lines = await loop.create_datagram_endpoint(Lines, sock=log)
     await rules(port, lines)
+    await connections(port, path)
+    await many_connections(port, path)
     transport.close()
 
 
@@ -116,10 +220,12 @@ def main():
     with certificate() as crt:
         config = f"{crt}.cfg"
         with open(config, "w", encoding="utf-8") as file:
-            file.write(CONFIG.format(port=port, crt=crt, origin=origin(), log=log.getsockname()[1]))
+            path = f"{crt}.socket"
+            names = {"port": port, "crt": crt, "origin": origin(), "log": log.getsockname()[1], "socket": path}
+            file.write(CONFIG.format(**names))
         with running([sys.argv[1], "-db", "-f", config], port):
-            asyncio.run(talk(port, log))
-    print("interop: HTTP/3 with aioquic: rules for new connections: ok")
+            asyncio.run(talk(port, log, path))
+    print("interop: HTTP/3 with aioquic: rules for new connections and show quic: ok")
 
 
 main()

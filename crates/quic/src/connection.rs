@@ -12,6 +12,7 @@ use quinn_proto::{
 use tls::quic::Agreed;
 
 use crate::paths::Paths;
+use crate::report::HandshakeIds;
 use crate::streams::{AHEAD_BYTES_MAX, Streams, parts};
 use crate::{Clock, Datagram, Handle, Packet, Received, StreamId};
 
@@ -51,8 +52,12 @@ pub struct Connection {
     pub(crate) handle: Handle,
     pub(crate) inner: quinn_proto::Connection,
     pub(crate) is_drained: bool,
+    /// The peer has closed it, or does not know it any longer.
+    pub(crate) is_draining: bool,
+    /// See [`HandshakeIds`]; none before the first packet of this side.
+    pub(crate) ids: Option<HandshakeIds>,
     clock: Clock,
-    streams: Streams,
+    pub(crate) streams: Streams,
     /// Streams that may have something to read, in the order of their turns.
     readable: VecDeque<StreamId>,
     /// What is to be told besides.
@@ -60,6 +65,8 @@ pub struct Connection {
     news: News,
     lost: Option<Lost>,
     paths: Paths,
+    /// How often the peer's address has changed.
+    pub(crate) migrations: u64,
     /// How many streams this side has opened, by direction.
     opened: [u64; 2],
 }
@@ -71,12 +78,15 @@ impl Connection {
             paths: Paths::new(inner.remote_address()),
             inner,
             is_drained: false,
+            is_draining: false,
+            ids: None,
             clock,
             streams: Streams::default(),
             readable: VecDeque::new(),
             told: VecDeque::new(),
             news: News::default(),
             lost: None,
+            migrations: 0,
             opened: [0; 2],
         };
         connection.look();
@@ -145,6 +155,7 @@ impl Connection {
         let current = self.inner.remote_address();
         if self.paths.admits(datagram.peer, current, now_ns) {
             self.inner.handle_event(datagram.event);
+            self.migrations += u64::from(self.inner.remote_address() != current);
             self.look();
         }
     }
@@ -167,6 +178,9 @@ impl Connection {
         bytes.clear();
         let now = self.clock.instant(now_ns);
         let transmit = self.inner.poll_transmit(now, SEGMENTS_MAX, bytes)?;
+        if self.ids.is_none() {
+            self.ids = HandshakeIds::of(bytes);
+        }
         Some(Packet::new(&transmit, bytes))
     }
 
@@ -438,6 +452,12 @@ impl Connection {
                 Event::Connected => self.news.is_established = true,
                 Event::ConnectionLost { reason } => {
                     self.news.is_lost = true;
+                    self.is_draining = matches!(
+                        reason,
+                        ConnectionError::ApplicationClosed(_)
+                            | ConnectionError::ConnectionClosed(_)
+                            | ConnectionError::Reset
+                    );
                     self.lost = Some(lost(reason));
                 }
                 Event::Stream(event) => self.stream_event(event),

@@ -17,6 +17,7 @@ mod endpoint;
 mod ids;
 mod limits;
 mod paths;
+mod report;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ pub use endpoint::{
 };
 pub use ids::{ID_BYTES, Keys, Owner, owner_of};
 pub use limits::{Congestion, Limits, Server};
+pub use report::{Blocked, Report, Stage, StreamReport};
 pub use streams::{Received, StreamId};
 
 use std::time::{Duration, Instant};

@@ -1,6 +1,8 @@
 //! QUIC connections of clients: their datagrams, their beginning and their end. What is on their
 //! streams is fed to the mux like the bytes of any connection.
 
+mod watch;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,6 +27,7 @@ use crate::phases::account::TlsEnd;
 use crate::rules::Initial;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::{Forwarded, Pace};
+pub use watch::{QuicView, QuicsAsked, QuicsPart};
 
 /// HTTP/3's code for a request that is not answered any more (RFC 9114 §8.1).
 const REQUEST_CANCELLED: u64 = 0x10c;
@@ -48,6 +51,8 @@ pub(crate) struct Quics {
     endpoint: Endpoint,
     /// By their names at the endpoint.
     places: HashMap<usize, Place>,
+    /// All names so far are smaller.
+    names_end: usize,
     /// What the clients of listeners get, and what it was made of.
     servers: Vec<(ListenerId, Origin, Server)>,
     /// Scratch buffers; empty between uses.
@@ -94,6 +99,7 @@ impl Quics {
         Box::new(Quics {
             endpoint: Endpoint::new(&setup, server),
             places: HashMap::new(),
+            names_end: 0,
             servers: Vec::new(),
             arrivals: Vec::new(),
             records: Vec::new(),
@@ -463,6 +469,7 @@ impl<D: Driver> Turn<'_, D> {
                 quics.handshakes += 1;
                 if let Some(conn) = self.accepted(NO_SOCKET, accepted, Some(quic)) {
                     quics.places.insert(handle, Place::Link(conn));
+                    quics.names_end = quics.names_end.max(handle + 1);
                     self.cx.core.links.touch(conn);
                 }
             }
