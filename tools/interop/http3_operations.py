@@ -1,7 +1,7 @@
 """What operators see and decide of HTTP/3, with aioquic as the client: `http3_operations.py PROGRAM`.
 
 The rules `quic-initial`: each action, by the address of the client. The command `show quic`: its formats and
-its filters.
+its filters. The fields of HTTP/3 and QUIC in the statistics.
 """
 
 import asyncio
@@ -42,10 +42,12 @@ backend origin from rules
 
 
 @contextlib.asynccontextmanager
-async def client_of(address, port):
+async def client_of(address, port, protocol="h3"):
     """A client with this address of the loopback network, whose handshake has begun."""
     loop = asyncio.get_running_loop()
-    connection = QuicConnection(configuration=configuration())
+    options = configuration()
+    options.alpn_protocols = [protocol]
+    connection = QuicConnection(configuration=options)
     transport, one = await loop.create_datagram_endpoint(lambda: Client(connection), local_addr=(address, 0))
     one.connect(("127.0.0.1", port))
     try:
@@ -189,6 +191,83 @@ async def connections(port, path):
         assert (await line_of(path, "show quic all", one))[0] == found[0]
 
 
+async def row(path, proxy="web,FRONTEND"):
+    names, *rows = (await asked(path, "show stat")).splitlines()
+    found = next(one for one in rows if one.startswith(proxy))
+    return dict(zip(names.removeprefix("# ").split(","), found.split(",")))
+
+
+async def until(path, **wanted):
+    """Waits until fields of the frontend have these numbers."""
+    end = asyncio.get_running_loop().time() + DEADLINE
+    while asyncio.get_running_loop().time() < end:
+        found = await row(path)
+        if all(found[name] == str(number) for name, number in wanted.items()):
+            return
+    raise AssertionError({name: found[name] for name in wanted})
+
+
+async def statistics(port, path):
+    """What a client does is counted, as HTTP/3 only."""
+    await asked(path, "clear counters all")
+    async with client_of("127.0.0.4", port) as one:
+        await served(one, 1)
+        assert (await one.ask("/up", body=b"x" * 100))[0] == b"200"
+        await until(
+            path,
+            h3_headers=2,
+            h3_data=1,
+            h3_settings=1,
+            h3sess=1,
+            h3req=2,
+            h2req=0,
+            h1req=0,
+            sess_other=0,
+            h1_open_connections=0,
+            h1_total_connections=0,
+            h1_total_streams=0,
+            h1_bytes_in=0,
+            h1_bytes_out=0,
+            h2_open_connections=0,
+            h2_backend_open_streams=0,
+            h2_total_connections=0,
+            quic_retry_sent=1,
+            quic_retry_validated=1,
+            quic_half_open_conn=0,
+            quic_sent_pkt=0,
+        )
+        one._quic.close(error_code=0x10C)
+        one.transmit()
+        await until(path, h3_request_cancelled=1, h3_no_error=0)
+    found = await row(path)
+    # Packets count when the connection is over.
+    assert int(found["quic_sent_pkt"]) > 3 and found["quic_lost_pkt"] == "0", found
+    assert found["quic_conn_migration_done"] == found["quic_data_blocked"] == "0"
+    assert (await row(path, "origin,BACKEND"))["quic_sent_pkt"] == "0"
+    async with client_of("127.0.0.1", port) as one:
+        await served(one, 0)
+        one._quic.close(error_code=0xA, frame_type=0)
+        one.transmit()
+        await until(path, quic_transp_err_protocol_violation_error=1)
+    async with client_of("127.0.0.1", port, "other") as one:
+        await asyncio.wait_for(one.is_over, DEADLINE)
+        await until(path, quic_hdshk_fail=1, ssl_failed_handshake=1, quic_half_open_conn=0)
+    async with client_of("127.0.0.2", port):
+        await until(path, quic_dropped_pkt=2)
+    # A client that reads nothing for a while has not shown its address.
+    async with client_of("127.0.0.1", port) as one:
+        read, one.datagram_received = one.datagram_received, lambda *_: None
+        await until(path, quic_half_open_conn=1)
+        one.datagram_received = read
+        await served(one, 0)
+        await until(path, quic_half_open_conn=0)
+    stranger = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    stranger.sendto(b"\x40" + bytes(range(100)), ("127.0.0.1", port))
+    await until(path, quic_stless_rst_sent=1)
+    typed = await asked(path, "show stat typed")
+    assert ".177.quic_half_open_conn.1:MGPV:u64:0\n" in typed
+
+
 async def many_connections(port, path):
     """More connections than a worker lists at once: each is there once."""
     async with contextlib.AsyncExitStack() as stack:
@@ -209,6 +288,7 @@ async def talk(port, log, path):
     transport, lines = await loop.create_datagram_endpoint(Lines, sock=log)
     await rules(port, lines)
     await connections(port, path)
+    await statistics(port, path)
     await many_connections(port, path)
     transport.close()
 
@@ -225,7 +305,7 @@ def main():
             file.write(CONFIG.format(**names))
         with running([sys.argv[1], "-db", "-f", config], port):
             asyncio.run(talk(port, log, path))
-    print("interop: HTTP/3 with aioquic: rules for new connections and show quic: ok")
+    print("interop: HTTP/3 with aioquic: rules for new connections, show quic and statistics: ok")
 
 
 main()

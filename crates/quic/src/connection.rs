@@ -37,6 +37,8 @@ pub struct News {
 pub enum Lost {
     /// The peer has closed it, with this code of the application (RFC 9114 §8.1).
     Closed(u64),
+    /// The peer has ended it, with this code of the transport (RFC 9000 §20.1).
+    Ended(u64),
     /// This side has closed it.
     ClosedHere,
     /// The peer was silent for too long.
@@ -524,12 +526,12 @@ fn varint(number: u64) -> VarInt {
 fn lost(reason: ConnectionError) -> Lost {
     match reason {
         ConnectionError::ApplicationClosed(close) => Lost::Closed(close.error_code.into_inner()),
+        ConnectionError::ConnectionClosed(close) => Lost::Ended(close.error_code.into()),
         ConnectionError::LocallyClosed => Lost::ClosedHere,
         ConnectionError::TimedOut => Lost::TimedOut,
         ConnectionError::Reset => Lost::Reset,
         ConnectionError::VersionMismatch
         | ConnectionError::TransportError(_)
-        | ConnectionError::ConnectionClosed(_)
         | ConnectionError::CidsExhausted => Lost::Failed(reason.to_string()),
     }
 }

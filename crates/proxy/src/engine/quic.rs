@@ -1,6 +1,7 @@
 //! QUIC connections of clients: their datagrams, their beginning and their end. What is on their
 //! streams is fed to the mux like the bytes of any connection.
 
+mod count;
 mod watch;
 
 use std::collections::HashMap;
@@ -16,6 +17,7 @@ use quic::{
     Run, Server, Setup,
 };
 use sample::{ConnError, Session};
+use stats::Column;
 use tls::quic::QuicAcceptor;
 
 use super::secure::{failed_facts, tls_facts};
@@ -26,7 +28,7 @@ use crate::phases::Core;
 use crate::phases::account::TlsEnd;
 use crate::rules::Initial;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
-use crate::shared::{Forwarded, Pace};
+use crate::shared::{Forwarded, FrontCount, Pace};
 pub use watch::{QuicView, QuicsAsked, QuicsPart};
 
 /// HTTP/3's code for a request that is not answered any more (RFC 9114 §8.1).
@@ -250,6 +252,7 @@ impl Quics {
                 self.endpoint.settle(&mut quic.connection);
                 if quic.connection.is_drained() {
                     core.timers.remove(quic.timer);
+                    count::tell_end(&core.ambient, quic);
                     self.places.remove(&handle);
                 } else {
                     self.leaving_moves(handle);
@@ -381,7 +384,12 @@ impl<D: Driver> Turn<'_, D> {
                     });
                 }
                 Arrival::Incoming(incoming) => self.accept_quic(&mut quics, listener, incoming),
-                Arrival::Reply(reply) => self.reply(listener, &reply),
+                Arrival::Reply(reply) => {
+                    if reply.is_reset() {
+                        self.tell_quic(self.bind_of(listener), Column::QuicStlessRstSent);
+                    }
+                    self.reply(listener, &reply);
+                }
             }
         }
         quics.arrivals = arrivals;
@@ -407,6 +415,9 @@ impl<D: Driver> Turn<'_, D> {
     fn accept_quic(&mut self, quics: &mut Quics, listener: ListenerId, incoming: Incoming) {
         let bind = self.bind_of(listener);
         let config = self.cx.runtime_config;
+        if incoming.answers_retry() {
+            self.tell_quic(bind, Column::QuicRetryValidated);
+        }
         let closes = quics.closing.iter().any(|(of, _)| *of == listener);
         if closes || self.cx.is_stopping() {
             // The client goes on over TCP at once.
@@ -416,7 +427,7 @@ impl<D: Driver> Turn<'_, D> {
         let is_odd =
             config.quic.rejects_privileged && incoming.peer().port() < PRIVILEGED_PORTS_END;
         let Some(origin) = origin_of(config, bind).filter(|_| !is_odd) else {
-            return quics.endpoint.ignore(incoming);
+            return self.drop_initial(quics, bind, incoming);
         };
         let accepted = Accepted {
             listener,
@@ -426,7 +437,7 @@ impl<D: Driver> Turn<'_, D> {
         let verdict = self.initial_rules(bind, &accepted);
         match verdict {
             Initial::Accept | Initial::Retry => {}
-            Initial::Drop => return quics.endpoint.ignore(incoming),
+            Initial::Drop => return self.drop_initial(quics, bind, incoming),
             Initial::Reject => {
                 let reply = quics.endpoint.refuse(incoming);
                 return self.reply(listener, &reply);
@@ -437,6 +448,7 @@ impl<D: Driver> Turn<'_, D> {
             || verdict == Initial::Retry;
         if asks && !incoming.is_validated() {
             if let Some(reply) = quics.endpoint.retry(incoming) {
+                self.tell_quic(bind, Column::QuicRetrySent);
                 self.reply(listener, &reply);
             }
             return;
@@ -444,14 +456,14 @@ impl<D: Driver> Turn<'_, D> {
         let place = self.cx.core.ambient.shared.enter_tls();
         // Without a place, the client asks again and waits meanwhile.
         let (Some(place), true) = (place, self.admits_quic(bind)) else {
-            return quics.endpoint.ignore(incoming);
+            return self.drop_initial(quics, bind, incoming);
         };
         let known = quics.servers.iter().position(|(of, ..)| *of == listener);
         let server = match known.map(|at| &quics.servers[at]) {
             Some((_, of, server)) if of.is_same(&origin) => server.clone(),
             _ => {
                 let Some(server) = server_of(config, &origin) else {
-                    return quics.endpoint.ignore(incoming);
+                    return self.drop_initial(quics, bind, incoming);
                 };
                 if let Some(at) = known {
                     quics.servers.swap_remove(at);
@@ -461,12 +473,17 @@ impl<D: Driver> Turn<'_, D> {
             }
         };
         let now = self.cx.now();
+        let is_validated = incoming.is_validated();
         match quics.endpoint.accept(now.mono_ns, incoming, &server) {
             Accept::Connection(connection) => {
                 let handle = connection.handle().0;
                 let timer = self.cx.core.timers.add(Owner::Quic(handle as u32));
-                let quic = QuicLink::new(connection, listener, timer, place);
+                let mut quic = QuicLink::new(connection, listener, bind.frontend, timer, place);
                 quics.handshakes += 1;
+                if !is_validated {
+                    quic.is_half_open = true;
+                    self.tell_quic(bind, Column::QuicHalfOpenConn);
+                }
                 if let Some(conn) = self.accepted(NO_SOCKET, accepted, Some(quic)) {
                     quics.places.insert(handle, Place::Link(conn));
                     quics.names_end = quics.names_end.max(handle + 1);
@@ -474,6 +491,9 @@ impl<D: Driver> Turn<'_, D> {
                 }
             }
             Accept::Refused(reply) => {
+                // The first packet has all of a hello that is refused.
+                self.tell_quic(bind, Column::QuicHdshkFail);
+                self.cx.accounts().tell_bind(bind, FrontCount::TlsFailed);
                 self.cx.core.ambient.shared.dismiss(bind);
                 if let Some(reply) = reply {
                     self.reply(listener, &reply);
@@ -494,6 +514,17 @@ impl<D: Driver> Turn<'_, D> {
         let mut session = Session::new(self.cx.now(), peer, local, frontend.number(), place);
         self.cx
             .with_new_session(&mut session, |cx| cx.initial_rules(frontend, rules))
+    }
+
+    /// Ignores a packet that would begin a connection.
+    fn drop_initial(&self, quics: &mut Quics, bind: BindId, incoming: Incoming) {
+        self.tell_quic(bind, Column::QuicDroppedPkt);
+        quics.endpoint.ignore(incoming);
+    }
+
+    /// Counts an event at a line.
+    fn tell_quic(&self, bind: BindId, column: Column) {
+        count::tell(&self.cx.core.ambient, bind.frontend, column, 1);
     }
 
     /// Sends a datagram of the endpoint itself.
@@ -555,6 +586,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         quic.is_established = true;
+        count::end_half_open(&self.cx.core.ambient, quic);
         if let Some(quics) = &mut self.state.quics {
             quics.handshakes = quics.handshakes.saturating_sub(1);
         }
@@ -579,7 +611,11 @@ impl<D: Driver> Turn<'_, D> {
         }
         self.cx.accounts().tell_tls(conn, TlsEnd::Failed);
         let quic = self.cx.core.links.quic_mut(conn);
+        let frontend = quic.as_ref().map(|quic| quic.frontend);
         let failure = quic.and_then(|quic| quic.connection.agreed().failure);
+        if let (Some(frontend), Some(_)) = (frontend, &failure) {
+            count::tell(&self.cx.core.ambient, frontend, Column::QuicHdshkFail, 1);
+        }
         let why = match &failure {
             Some(_) => ConnError::TlsHandshake,
             None => ConnError::TlsAbort,
@@ -613,9 +649,11 @@ impl<D: Driver> Turn<'_, D> {
             if !quic.is_established {
                 quics.handshakes = quics.handshakes.saturating_sub(1);
             }
+            count::end_half_open(&self.cx.core.ambient, &mut quic);
             // Another connection may have its name.
             if quic.connection.is_drained() {
                 self.cx.core.timers.remove(quic.timer);
+                count::tell_end(&self.cx.core.ambient, &mut quic);
                 continue;
             }
             quic.connection.abandon(REQUEST_CANCELLED);
@@ -641,6 +679,7 @@ impl<D: Driver> Turn<'_, D> {
             transmit(self.cx.io, &mut core.timers, &mut quics, &mut quic);
             if quic.connection.is_drained() {
                 core.timers.remove(quic.timer);
+                count::tell_end(&core.ambient, &mut quic);
                 continue;
             }
             if !quic.connection.is_closed() {
@@ -692,8 +731,9 @@ impl<D: Driver> Turn<'_, D> {
             }
         }
         let core = &mut *self.cx.core;
-        for quic in core.links.take_leaving() {
+        for mut quic in core.links.take_leaving() {
             core.timers.remove(quic.timer);
+            count::tell_end(&core.ambient, &mut quic);
         }
     }
 
@@ -776,6 +816,7 @@ fn transmit<D: Driver>(io: &mut D, timers: &mut Timers, quics: &mut Quics, quic:
     quic.close_if_asked(now_ns);
     loop {
         if !io.datagram_room(quic.listener) {
+            quic.without_room += 1;
             quics
                 .waiting
                 .push((quic.listener, quic.connection.handle().0));

@@ -9,7 +9,7 @@ use net::{ListenerId, Message, Sent, SockId};
 use quic::{Connection, Received};
 
 use super::Links;
-use crate::ids::ConnId;
+use crate::ids::{ConnId, ProxyId};
 use crate::shared::TlsPlace;
 
 /// The name of a socket that no driver has: of connections without one.
@@ -27,6 +27,12 @@ pub(crate) struct Quic {
     pub connection: Box<Connection>,
     /// The listener whose socket has its datagrams.
     pub listener: ListenerId,
+    /// Who counts it.
+    pub frontend: ProxyId,
+    /// The client has not shown yet that it has its address, which a gauge counts.
+    pub is_half_open: bool,
+    /// How often the socket had no room for its datagrams.
+    pub without_room: u64,
     /// When it has to be looked at although nothing comes.
     pub timer: TimerId,
     /// Its handshake is complete.
@@ -45,12 +51,16 @@ impl Quic {
     pub fn new(
         connection: Box<Connection>,
         listener: ListenerId,
+        frontend: ProxyId,
         timer: TimerId,
         place: TlsPlace,
     ) -> Box<Quic> {
         Box::new(Quic {
             connection,
             listener,
+            frontend,
+            is_half_open: false,
+            without_room: 0,
             timer,
             is_established: false,
             is_touched: false,
