@@ -1,11 +1,13 @@
 """What operators see and decide of HTTP/3, with aioquic as the client: `http3_operations.py PROGRAM`.
 
 The rules `quic-initial`: each action, by the address of the client. The command `show quic`: its formats and
-its filters. The fields of HTTP/3 and QUIC in the statistics.
+its filters. The fields of HTTP/3 and QUIC in the statistics. The secrets of TLS, for the decryption of captures.
 """
 
 import asyncio
 import contextlib
+import dataclasses
+import io
 import socket
 import sys
 
@@ -16,6 +18,7 @@ from h3_client import DEADLINE, Client, certificate, configuration, free_port, o
 CONFIG = """
 global
  nbthread 2
+ tune.ssl.keylog on
  stats socket {socket} level admin
 defaults rules
  mode http
@@ -35,6 +38,7 @@ frontend web from rules
  quic-initial send-retry if {{ src 127.0.0.4 }}
  quic-initial reject unless {{ src 127.0.0.1 }} {{ dst_port {port} }} {{ dst 127.0.0.1 }}
  http-request return status 200 content-type text/plain string ok if {{ path / }}
+ http-request return status 200 content-type text/plain lf-string "{secrets}" if {{ path /secrets }}
  default_backend origin
 backend origin from rules
  server s 127.0.0.1:{origin}
@@ -42,12 +46,11 @@ backend origin from rules
 
 
 @contextlib.asynccontextmanager
-async def client_of(address, port, protocol="h3"):
+async def client_of(address, port, **options):
     """A client with this address of the loopback network, whose handshake has begun."""
     loop = asyncio.get_running_loop()
-    options = configuration()
-    options.alpn_protocols = [protocol]
-    connection = QuicConnection(configuration=options)
+    how = dataclasses.replace(configuration(), **options)
+    connection = QuicConnection(configuration=how)
     transport, one = await loop.create_datagram_endpoint(lambda: Client(connection), local_addr=(address, 0))
     one.connect(("127.0.0.1", port))
     try:
@@ -249,7 +252,7 @@ async def statistics(port, path):
         one._quic.close(error_code=0xA, frame_type=0)
         one.transmit()
         await until(path, quic_transp_err_protocol_violation_error=1)
-    async with client_of("127.0.0.1", port, "other") as one:
+    async with client_of("127.0.0.1", port, alpn_protocols=["other"]) as one:
         await asyncio.wait_for(one.is_over, DEADLINE)
         await until(path, quic_hdshk_fail=1, ssl_failed_handshake=1, quic_half_open_conn=0)
     async with client_of("127.0.0.2", port):
@@ -266,6 +269,37 @@ async def statistics(port, path):
     await until(path, quic_stless_rst_sent=1)
     typed = await asked(path, "show stat typed")
     assert ".177.quic_half_open_conn.1:MGPV:u64:0\n" in typed
+
+
+SECRETS = {
+    "CLIENT_HANDSHAKE_TRAFFIC_SECRET": "client_handshake_traffic_secret",
+    "SERVER_HANDSHAKE_TRAFFIC_SECRET": "server_handshake_traffic_secret",
+    "CLIENT_TRAFFIC_SECRET_0": "client_traffic_secret_0",
+    "SERVER_TRAFFIC_SECRET_0": "server_traffic_secret_0",
+}
+
+
+def secrets_format():
+    """A log format of the lines of a key log."""
+    lines = [f"{label} %[ssl_fc_client_random,hex] %[ssl_fc_{name}]" for label, name in SECRETS.items()]
+    return "\\n".join([*lines, "%[ssl_fc_server_random,hex] %[ssl_fc_exporter_secret]"])
+
+
+async def secrets(port):
+    """The proxy's secrets are those of its client, of each connection."""
+    randoms = set()
+    for _ in range(2):
+        kept = io.StringIO()
+        async with client_of("127.0.0.1", port, secrets_log_file=kept) as one:
+            await served(one, 0)
+            *lines, last = (await one.ask("/secrets"))[1].decode().split("\n")
+        wanted = [line for line in kept.getvalue().splitlines() if line.split()[0] in SECRETS]
+        assert len(wanted) == len(SECRETS)
+        assert sorted(line.lower() for line in lines) == sorted(line.lower() for line in wanted), (lines, wanted)
+        random, exporter = last.split()
+        assert len(random) == 64 and len(exporter) in (64, 96), last
+        randoms |= {random, lines[0].split()[1]}
+    assert len(randoms) == 4
 
 
 async def many_connections(port, path):
@@ -289,6 +323,7 @@ async def talk(port, log, path):
     await rules(port, lines)
     await connections(port, path)
     await statistics(port, path)
+    await secrets(port)
     await many_connections(port, path)
     transport.close()
 
@@ -302,10 +337,11 @@ def main():
         with open(config, "w", encoding="utf-8") as file:
             path = f"{crt}.socket"
             names = {"port": port, "crt": crt, "origin": origin(), "log": log.getsockname()[1], "socket": path}
+            names["secrets"] = secrets_format()
             file.write(CONFIG.format(**names))
         with running([sys.argv[1], "-db", "-f", config], port):
             asyncio.run(talk(port, log, path))
-    print("interop: HTTP/3 with aioquic: rules for new connections, show quic and statistics: ok")
+    print("interop: HTTP/3 with aioquic: rules for new connections, show quic, statistics and secrets: ok")
 
 
 main()

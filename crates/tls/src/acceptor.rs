@@ -232,15 +232,18 @@ impl Acceptor {
         Ok(session)
     }
 
-    /// The library's configuration for the connection of a QUIC client, and what checks client
-    /// certificates. Early data is not accepted.
+    /// What the connection of a QUIC client begins with. Early data is not accepted.
     #[cfg(feature = "quic")]
-    pub(crate) fn quic(&self) -> (Arc<ServerConfig>, Option<Arc<ClientVerifier>>) {
+    pub(crate) fn quic(&self) -> QuicServer {
         let mut config = Arc::clone(&self.config);
         if config.max_early_data_size > 0 {
             Arc::make_mut(&mut config).max_early_data_size = 0;
         }
-        (config, self.verifier.clone())
+        QuicServer {
+            config,
+            verifier: self.verifier.clone(),
+            secrets: self.secrets.begin(),
+        }
     }
 
     /// What its sessions begin with.
@@ -253,6 +256,16 @@ impl Acceptor {
             secrets: self.secrets.begin(),
         })
     }
+}
+
+/// What the connection of a QUIC client begins with.
+#[cfg(feature = "quic")]
+pub(crate) struct QuicServer {
+    pub config: Arc<ServerConfig>,
+    /// What checks client certificates.
+    pub verifier: Option<Arc<ClientVerifier>>,
+    /// Its secrets, if they are kept.
+    pub secrets: Option<Box<crate::Secrets>>,
 }
 
 fn own_ticketer() -> Result<Arc<dyn ProducesTickets>, rustls::Error> {

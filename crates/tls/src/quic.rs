@@ -13,9 +13,10 @@ use quinn_proto::crypto::{
 };
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side, TransportError, TransportErrorCode};
-use rustls::quic::{KeyChange, Secrets, ServerConnection, Suite, Version};
+use rustls::quic::{KeyChange, Secrets as NextSecrets, ServerConnection, Suite, Version};
 
 use crate::resolver::{self, Chosen};
+use crate::secrets::{self, Secrets};
 use crate::session::facts_of;
 use crate::verify::{self, ClientVerifier, RefusedClient};
 use crate::{Acceptor, Failure};
@@ -95,6 +96,7 @@ impl crypto::ServerConfig for QuicAcceptor {
             side: State::Hello(Vec::new()),
             params: encoded,
             verifier: None,
+            secrets: None,
             chosen: None,
             refused: None,
             failure: None,
@@ -112,11 +114,13 @@ struct QuicSession {
     /// Our transport parameters, encoded.
     params: Vec<u8>,
     verifier: Option<Arc<ClientVerifier>>,
+    /// The secrets so far; none if they are not kept.
+    secrets: Option<Box<Secrets>>,
     chosen: Option<Chosen>,
     refused: Option<Box<RefusedClient>>,
     failure: Option<Failure>,
     /// The secrets of the next key update.
-    next: Option<Secrets>,
+    next: Option<NextSecrets>,
     /// quinn-proto knows that the parameters of the handshake can be asked for.
     is_told: bool,
 }
@@ -161,11 +165,12 @@ impl QuicSession {
         }
         let hello = std::mem::take(hello);
         let (acceptor, name) = self.acceptor.chooser.choose(&hello);
-        let (config, verifier) = acceptor.quic();
+        let server = acceptor.quic();
         let params = std::mem::take(&mut self.params);
-        let connection = ServerConnection::new(config, self.version, params)
+        let connection = ServerConnection::new(server.config, self.version, params)
             .map_err(|error| alert(INTERNAL_ERROR, &error.to_string()))?;
-        self.verifier = verifier;
+        self.verifier = server.verifier;
+        self.secrets = server.secrets;
         self.side = State::Running(Box::new(connection));
         self.feed(&hello)?;
         // The library has chosen a certificate if it has read a hello. The acceptor of one name may
@@ -182,10 +187,16 @@ impl QuicSession {
         // What a failed session on this thread may have left.
         resolver::take_chosen();
         verify::take_refused();
+        if self.secrets.is_some() {
+            secrets::take_logged();
+        }
         let State::Running(connection) = &mut self.side else {
             return Err(alert(INTERNAL_ERROR, "the session has failed"));
         };
         let read = connection.read_hs(bytes);
+        if let Some(secrets) = &mut self.secrets {
+            secrets.take_logged();
+        }
         if let Some(chosen) = resolver::take_chosen() {
             self.chosen = Some(chosen);
         }
@@ -218,6 +229,7 @@ impl QuicSession {
                 facts.server_name.clone_from(&chosen.asked);
                 facts.own.clone_from(&chosen.own);
             }
+            facts.secrets.clone_from(&self.secrets);
             facts
         });
         Agreed {
@@ -288,7 +300,12 @@ impl crypto::Session for QuicSession {
         let State::Running(connection) = &mut self.side else {
             return None;
         };
-        let keys = match connection.write_hs(out)? {
+        let said_before = out.len();
+        let change = connection.write_hs(out);
+        if let Some(secrets) = &mut self.secrets {
+            secrets.look_in_messages(&out[said_before..]);
+        }
+        let keys = match change? {
             KeyChange::Handshake { keys } => keys,
             KeyChange::OneRtt { keys, next } => {
                 self.next = Some(next);
