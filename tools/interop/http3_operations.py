@@ -156,6 +156,11 @@ async def connections(port, path):
             await asyncio.sleep(0.01)
         assert full.startswith(f"* {name.split('/')[0]}: scid={ours}"), full
         for wanted in (
+            "  loc. TPs: odcid=",
+            f" iscid={ours}\n    midle_timeout=30000ms mudp_payload_sz=",
+            " ms_bidi=100 ms_uni=8\n",
+            f"  rem. TPs: iscid={theirs}\n    midle_timeout=60000ms mudp_payload_sz=",
+            " ms_bidi=128 ms_uni=128\n",
             "  st=opened           mux=ready\n",
             f"  fd=-1               local_addr=127.0.0.1:{port} foreign_addr=127.0.0.1:{own}\n",
             " srtt=",
@@ -167,7 +172,7 @@ async def connections(port, path):
         ):
             assert wanted in full, full
         some = await asked(path, f"show quic cc,tp {number}")
-        assert "cwnd=" in some and "local_addr" not in some and "qcs=" not in some, some
+        assert "cwnd=" in some and " TPs:" in some and "local_addr" not in some and "qcs=" not in some, some
         streams = (await asked(path, f"show quic stream {number}")).split("\n")
         assert streams[0].startswith(f"{number}.0004: - age=- tx=["), streams
         assert streams[1:] == ["", ""], streams

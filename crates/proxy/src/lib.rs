@@ -44,7 +44,10 @@ pub use engine::{
 };
 pub use evaluation::{AssignError, Onlooker, prepare, prepare_after};
 pub use logging::{LogRelay, event, event_of_process};
-pub use quic::{Report as QuicReport, Stage as QuicStage, StreamReport as QuicStreamReport};
+pub use quic::{
+    Parameters as QuicParameters, Report as QuicReport, Stage as QuicStage,
+    StreamReport as QuicStreamReport,
+};
 pub use runtime_config::{
     AddError, Added, BoundLine, CertificateView, Counters, Draft, EditError, Filter, FilterExport,
     ListView, LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, SectionBind,

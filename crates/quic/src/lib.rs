@@ -16,6 +16,7 @@ mod connection;
 mod endpoint;
 mod ids;
 mod limits;
+mod parameters;
 mod paths;
 mod report;
 mod streams;
@@ -28,6 +29,7 @@ pub use endpoint::{
 };
 pub use ids::{ID_BYTES, Keys, Owner, owner_of};
 pub use limits::{Congestion, Limits, Server};
+pub use parameters::Parameters;
 pub use report::{Blocked, Report, Stage, StreamReport};
 pub use streams::{Received, StreamId};
 

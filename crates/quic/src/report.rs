@@ -5,7 +5,7 @@ use std::time::Duration;
 use quinn_proto::{ConnectionId, Dir};
 
 use crate::streams::{Stream, parts};
-use crate::{Connection, StreamId};
+use crate::{Connection, Parameters, StreamId};
 
 /// Where a connection is in its life (RFC 9000 §10).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,6 +165,14 @@ impl Connection {
             queued_bytes: self.streams.queued(),
             requests: streams.filter(|(id, _)| is_bidirectional(*id)).count(),
         }
+    }
+
+    /// The transport parameters of this side, and of the peer.
+    #[must_use]
+    pub fn parameters(&self) -> [Parameters; 2] {
+        let agreed = self.agreed();
+        let encoded = [agreed.local_parameters, agreed.peer_parameters];
+        encoded.map(|bytes| Parameters::read(&bytes))
     }
 
     /// The streams, by their numbers.

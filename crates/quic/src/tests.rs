@@ -86,6 +86,14 @@ fn a_connection_tells_of_itself() {
     assert!(report.sent_packets > 0 && report.sent_bytes > report.sent_packets);
     assert_eq!((report.lost_packets, report.migrations), (0, 0));
     assert_eq!(report.requests, 1);
+    let [local, peer] = server.parameters();
+    assert_eq!(local.initial_id.as_deref(), Some(&report.local_id[..]));
+    assert_eq!(peer.initial_id.as_deref(), Some(&report.peer_id[..]));
+    let limits = Limits::default();
+    assert_eq!(local.data_bytes, u64::from(limits.connection_bytes));
+    assert_eq!(local.bidi_remote_bytes, u64::from(limits.stream_bytes));
+    assert_eq!(local.bidi_streams, u64::from(limits.streams_max));
+    assert!(peer.data_bytes > 0 && local.original_id.is_some());
     let streams = server.stream_reports();
     let request = streams.iter().find(|stream| stream.id == 0);
     assert!(request.is_some_and(|stream| stream.sends && stream.is_bidirectional()));
@@ -142,7 +150,7 @@ fn each_name_has_its_acceptor() {
         server.is_some_and(|server| server.news().is_established)
     });
     let server = net.server.expect("a connection");
-    let Agreed { facts, failure } = server.agreed();
+    let Agreed { facts, failure, .. } = server.agreed();
     assert!(failure.is_none());
     let facts = facts.expect("the handshake is over");
     assert_eq!(facts.server_name.as_deref(), Some("one.test"));

@@ -46,6 +46,10 @@ pub struct Agreed {
     pub facts: Option<crate::Facts>,
     /// Why the handshake failed.
     pub failure: Option<Failure>,
+    /// Our transport parameters, encoded (RFC 9000 §18).
+    pub local_parameters: Vec<u8>,
+    /// Those of the client; empty before its hello.
+    pub peer_parameters: Vec<u8>,
 }
 
 /// The TLS of the QUIC connections of a listener, for quinn-proto.
@@ -166,7 +170,7 @@ impl QuicSession {
         let hello = std::mem::take(hello);
         let (acceptor, name) = self.acceptor.chooser.choose(&hello);
         let server = acceptor.quic();
-        let params = std::mem::take(&mut self.params);
+        let params = self.params.clone();
         let connection = ServerConnection::new(server.config, self.version, params)
             .map_err(|error| alert(INTERNAL_ERROR, &error.to_string()))?;
         self.verifier = server.verifier;
@@ -232,9 +236,14 @@ impl QuicSession {
             facts.secrets.clone_from(&self.secrets);
             facts
         });
+        let peer = self
+            .connection()
+            .and_then(|connection| connection.quic_transport_parameters());
         Agreed {
             facts,
             failure: self.failure.clone(),
+            local_parameters: self.params.clone(),
+            peer_parameters: peer.unwrap_or_default().to_vec(),
         }
     }
 }

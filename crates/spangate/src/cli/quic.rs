@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use config::anonymise::Anonymiser;
 use net::WorkerId;
-use proxy::{Order, QuicReport, QuicStage, QuicStreamReport, QuicView, QuicsAsked, QuicsPart};
+use proxy::{
+    Order, QuicParameters, QuicReport, QuicStage, QuicStreamReport, QuicView, QuicsAsked, QuicsPart,
+};
 
 use super::{Asked, Command, Level, Reply, Subjects, command};
 
@@ -54,10 +56,10 @@ enum Format {
     Full(Fields),
 }
 
-/// Parts of the format `full`. Nothing is known of the transport parameters (`tp`) and of the spaces
-/// of packet numbers (`pktns`).
+/// Parts of the format `full`. Nothing is known of the spaces of packet numbers (`pktns`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Fields {
+    has_parameters: bool,
     has_socket: bool,
     has_congestion: bool,
     has_streams: bool,
@@ -65,6 +67,7 @@ struct Fields {
 
 impl Fields {
     const ALL: Fields = Fields {
+        has_parameters: true,
         has_socket: true,
         has_congestion: true,
         has_streams: true,
@@ -75,7 +78,8 @@ impl Fields {
         let mut fields = Fields::default();
         for (index, word) in list.split(',').enumerate() {
             match word {
-                "tp" | "pktns" => {}
+                "pktns" => {}
+                "tp" => fields.has_parameters = true,
                 "sock" => fields.has_socket = true,
                 "cc" => fields.has_congestion = true,
                 "mux" => fields.has_streams = true,
@@ -206,16 +210,17 @@ impl Iterator for Connections {
 impl Connections {
     /// The next part of a worker's connections. Empty if the worker has ended or does not answer.
     fn ask(&self, from: usize) -> QuicsPart {
-        let with_streams = match self.format {
-            Format::Line => false,
-            Format::Streams => true,
-            Format::Full(fields) => fields.has_streams,
+        let (with_streams, with_parameters) = match self.format {
+            Format::Line => (false, false),
+            Format::Streams => (true, false),
+            Format::Full(fields) => (fields.has_streams, fields.has_parameters),
         };
         let (reply, part) = mpsc::sync_channel(1);
         let order = Order::ShowQuics(QuicsAsked {
             from,
             most: PART_CONNECTIONS,
             with_streams,
+            with_parameters,
             reply,
         });
         self.subjects.workers.tell_one(self.worker, order);
@@ -269,6 +274,11 @@ impl Connections {
             padded(&report.local_id),
             padded(&report.peer_id),
         )?;
+        if let Some(sides) = &view.parameters {
+            let [local, peer] = &**sides;
+            parameters("loc", local, out)?;
+            parameters("rem", peer, out)?;
+        }
         let state = match report.stage {
             QuicStage::Handshake => "handshake",
             QuicStage::Open => "opened",
@@ -298,6 +308,41 @@ impl Connections {
             requests(view, out)?;
         }
         writeln!(out)
+    }
+}
+
+/// The transport parameters of a side.
+fn parameters(side: &str, of: &QuicParameters, out: &mut String) -> std::fmt::Result {
+    write!(out, "  {side}. TPs:")?;
+    for (name, id) in [
+        ("odcid", &of.original_id),
+        ("iscid", &of.initial_id),
+        ("rscid", &of.retry_id),
+    ] {
+        if let Some(id) = id {
+            write!(out, " {name}={}", hexadecimal(id))?;
+        }
+    }
+    writeln!(
+        out,
+        "\n    midle_timeout={}ms mudp_payload_sz={} ack_delay_exp={} mack_delay={}ms act_cid_limit={}",
+        of.idle_ms, of.payload_bytes, of.ack_delay_exponent, of.ack_delay_ms, of.ids_max,
+    )?;
+    writeln!(
+        out,
+        "    md={} msd_bidi_l={} msd_bidi_r={} msd_uni={} ms_bidi={} ms_uni={}",
+        of.data_bytes,
+        of.bidi_local_bytes,
+        of.bidi_remote_bytes,
+        of.uni_bytes,
+        of.bidi_streams,
+        of.uni_streams,
+    )?;
+    match (of.stays, of.has_reset_token) {
+        (true, true) => writeln!(out, "    (no_act_migr,stless_rst_tok)"),
+        (true, false) => writeln!(out, "    (no_act_migr)"),
+        (false, true) => writeln!(out, "    (stless_rst_tok)"),
+        (false, false) => Ok(()),
     }
 }
 
@@ -427,8 +472,11 @@ mod tests {
             ("oneline clo", (Format::Line, Filter::Closing)),
             ("stream be", (Format::Streams, Filter::Servers)),
             ("full", (Format::Full(Fields::ALL), Filter::Active)),
-            ("tp,pktns,sock", (Format::Full(socket), Filter::Active)),
-            ("sock,cc,mux", (Format::Full(Fields::ALL), Filter::Active)),
+            ("pktns,sock", (Format::Full(socket), Filter::Active)),
+            (
+                "tp,sock,cc,mux",
+                (Format::Full(Fields::ALL), Filter::Active),
+            ),
             ("0xAb", (Format::Full(Fields::ALL), Filter::Id(0xab))),
             ("oneline 0X1", (Format::Line, Filter::Id(1))),
         ] {

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::SyncSender;
 
 use net::{Driver, WorkerId};
-use quic::{Report, StreamReport};
+use quic::{Parameters, Report, StreamReport};
 
 use super::super::Turn;
 use super::Place;
@@ -23,6 +23,8 @@ pub struct QuicsAsked {
     pub most: usize,
     /// Whether their streams are wanted.
     pub with_streams: bool,
+    /// Whether their transport parameters are wanted.
+    pub with_parameters: bool,
     /// Receives the part. The channel must have room: the worker does not wait.
     pub reply: SyncSender<QuicsPart>,
 }
@@ -55,6 +57,8 @@ pub struct QuicView {
     pub report: Report,
     /// Its streams, if they were asked for.
     pub streams: Vec<StreamReport>,
+    /// The transport parameters of this side and of the client, if they were asked for.
+    pub parameters: Option<Box<[Parameters; 2]>>,
 }
 
 impl<D: Driver> Turn<'_, D> {
@@ -68,7 +72,7 @@ impl<D: Driver> Turn<'_, D> {
                 part.next = Some(handle);
                 break;
             }
-            let view = self.quic_view(handle, asked.with_streams);
+            let view = self.quic_view(handle, asked);
             streams += view.as_ref().map_or(0, |view| view.streams.len());
             part.connections.extend(view);
         }
@@ -76,7 +80,7 @@ impl<D: Driver> Turn<'_, D> {
         let _ = asked.reply.try_send(part);
     }
 
-    fn quic_view(&mut self, handle: usize, with_streams: bool) -> Option<QuicView> {
+    fn quic_view(&mut self, handle: usize, asked: &QuicsAsked) -> Option<QuicView> {
         let (quic, is_used) = match self.state.quics.as_ref()?.places.get(&handle)? {
             Place::Link(conn) => (&*self.cx.core.links.quic_mut(*conn)?, true),
             Place::Leaving(quic, _) => (&**quic, false),
@@ -97,11 +101,14 @@ impl<D: Driver> Turn<'_, D> {
             local: SocketAddr::new(ip, address.map_or(0, |address| address.port())),
             peer: connection.peer(),
             report: connection.report(),
-            streams: if with_streams {
+            streams: if asked.with_streams {
                 connection.stream_reports()
             } else {
                 Vec::new()
             },
+            parameters: asked
+                .with_parameters
+                .then(|| Box::new(connection.parameters())),
         })
     }
 }
