@@ -274,6 +274,17 @@ async def statistics(port, path):
     await until(path, quic_stless_rst_sent=1)
     typed = await asked(path, "show stat typed")
     assert ".177.quic_half_open_conn.1:MGPV:u64:0\n" in typed
+    # A reload in place keeps what was counted, and what is open.
+    async with client_of("127.0.0.1", port) as one:
+        await served(one, 0)
+        before = await row(path)
+        with open(path.replace(".socket", ".cfg"), "a", encoding="utf-8") as file:
+            file.write("backend more from rules\n")
+        said = await asked(path, "reload")
+        assert "is in use : 1 effect." in said, said
+        assert await one.ask("/") == (b"200", b"ok")
+        requests = int(before["h3req"]) + 1
+        await until(path, quic_stless_rst_sent=1, h3_request_cancelled=1, h3req=requests, h1_open_connections=0)
 
 
 SECRETS = {
