@@ -121,11 +121,12 @@ class Client(QuicConnectionProtocol):
         return dict(answer["fields"])[b":status"], answer["body"]
 
 
+def configuration():
+    return QuicConfiguration(is_client=True, alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE, server_name="localhost")
+
+
 def client(port, **options):
-    configuration = QuicConfiguration(
-        is_client=True, alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE, server_name="localhost"
-    )
-    return connect("127.0.0.1", port, configuration=configuration, create_protocol=Client, **options)
+    return connect("127.0.0.1", port, configuration=configuration(), create_protocol=Client, **options)
 
 
 def free_port():

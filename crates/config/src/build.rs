@@ -48,6 +48,7 @@ pub mod persist;
 pub mod previous;
 pub mod proxy;
 pub mod quic;
+pub mod quic_rules;
 pub mod reply;
 pub mod reserve;
 pub mod resilience;

@@ -39,10 +39,15 @@ mod tracing;
 mod websocket;
 
 pub use engine::{
-    Current, Engine, Generation, HeldBytes, Order, Renewal, StreamView, StreamsAsked, StreamsPart,
+    Current, Engine, Generation, HeldBytes, Order, QuicView, QuicsAsked, QuicsPart, Renewal,
+    StreamView, StreamsAsked, StreamsPart,
 };
 pub use evaluation::{AssignError, Onlooker, prepare, prepare_after};
 pub use logging::{LogRelay, event, event_of_process};
+pub use quic::{
+    Parameters as QuicParameters, Report as QuicReport, Stage as QuicStage,
+    StreamReport as QuicStreamReport,
+};
 pub use runtime_config::{
     AddError, Added, BoundLine, CertificateView, Counters, Draft, EditError, Filter, FilterExport,
     ListView, LogTargetId, Logging, NameView, OcspSubject, Process, RuntimeConfig, SectionBind,

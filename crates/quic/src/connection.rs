@@ -13,6 +13,7 @@ use quinn_proto::{
 use tls::quic::Agreed;
 
 use crate::paths::Paths;
+use crate::report::HandshakeIds;
 use crate::streams::{AHEAD_BYTES_MAX, Streams, parts};
 use crate::{Clock, Datagram, Handle, Packet, Received, StreamId};
 
@@ -45,6 +46,8 @@ pub struct News {
 pub enum Lost {
     /// The peer has closed it, with this code of the application (RFC 9114 §8.1).
     Closed(u64),
+    /// The peer has ended it, with this code of the transport (RFC 9000 §20.1).
+    Ended(u64),
     /// This side has closed it.
     ClosedHere,
     /// The peer was silent for too long.
@@ -60,8 +63,12 @@ pub struct Connection {
     pub(crate) handle: Handle,
     pub(crate) inner: quinn_proto::Connection,
     pub(crate) is_drained: bool,
+    /// The peer has closed it, or does not know it any longer.
+    pub(crate) is_draining: bool,
+    /// See [`HandshakeIds`]; none before the first packet of this side.
+    pub(crate) ids: Option<HandshakeIds>,
     clock: Clock,
-    streams: Streams,
+    pub(crate) streams: Streams,
     /// Streams that may have something to read, in the order of their turns.
     readable: VecDeque<StreamId>,
     /// What is to be told besides.
@@ -74,6 +81,8 @@ pub struct Connection {
     is_established: bool,
     /// Something came on a stream before the handshake was complete: as early data (RFC 9001 §5.7).
     has_early_data: bool,
+    /// How often the peer's address has changed.
+    pub(crate) migrations: u64,
     /// How many streams this side has opened at the library, by direction.
     opened: [u64; 2],
     /// How many of them are used.
@@ -93,6 +102,8 @@ impl Connection {
             paths: Paths::new(inner.remote_address()),
             inner,
             is_drained: false,
+            is_draining: false,
+            ids: None,
             clock,
             streams: Streams::default(),
             readable: VecDeque::new(),
@@ -102,6 +113,7 @@ impl Connection {
             is_validated,
             is_established: false,
             has_early_data: false,
+            migrations: 0,
             opened: [0; 2],
             used: [0; 2],
         };
@@ -175,6 +187,7 @@ impl Connection {
         let current = self.inner.remote_address();
         if self.paths.admits(datagram.peer, current, now_ns) {
             self.inner.handle_event(datagram.event);
+            self.migrations += u64::from(self.inner.remote_address() != current);
             self.look();
         }
     }
@@ -197,6 +210,9 @@ impl Connection {
         bytes.clear();
         let now = self.clock.instant(now_ns);
         let transmit = self.inner.poll_transmit(now, SEGMENTS_MAX, bytes)?;
+        if self.ids.is_none() {
+            self.ids = HandshakeIds::of(bytes);
+        }
         Some(Packet::new(&transmit, bytes))
     }
 
@@ -499,6 +515,12 @@ impl Connection {
                 }
                 Event::ConnectionLost { reason } => {
                     self.news.is_lost = true;
+                    self.is_draining = matches!(
+                        reason,
+                        ConnectionError::ApplicationClosed(_)
+                            | ConnectionError::ConnectionClosed(_)
+                            | ConnectionError::Reset
+                    );
                     self.lost = Some(lost(reason));
                 }
                 Event::Stream(event) => self.stream_event(event),
@@ -575,12 +597,12 @@ fn varint(number: u64) -> VarInt {
 fn lost(reason: ConnectionError) -> Lost {
     match reason {
         ConnectionError::ApplicationClosed(close) => Lost::Closed(close.error_code.into_inner()),
+        ConnectionError::ConnectionClosed(close) => Lost::Ended(close.error_code.into()),
         ConnectionError::LocallyClosed => Lost::ClosedHere,
         ConnectionError::TimedOut => Lost::TimedOut,
         ConnectionError::Reset => Lost::Reset,
         ConnectionError::VersionMismatch
         | ConnectionError::TransportError(_)
-        | ConnectionError::ConnectionClosed(_)
         | ConnectionError::CidsExhausted => Lost::Failed(reason.to_string()),
     }
 }

@@ -75,6 +75,12 @@ impl Incoming {
         self.0.local_ip()
     }
 
+    /// The client answers a Retry packet (RFC 9000 §8.1.2).
+    #[must_use]
+    pub fn answers_retry(&self) -> bool {
+        !self.0.may_retry()
+    }
+
     /// The client has shown that it has its address (RFC 9000 §8.1).
     #[must_use]
     pub fn is_validated(&self) -> bool {
@@ -96,6 +102,12 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// Whether it is a stateless reset (RFC 9000 §10.3): the only one without a long header.
+    #[must_use]
+    pub fn is_reset(&self) -> bool {
+        self.bytes.first().is_some_and(|first| first & 0x80 == 0)
+    }
+
     /// What is to be sent.
     #[must_use]
     pub fn packet(&self) -> Packet<'_> {

@@ -17,8 +17,10 @@ mod connection;
 mod endpoint;
 mod ids;
 mod limits;
+mod parameters;
 mod paths;
 mod records;
+mod report;
 mod streams;
 #[cfg(test)]
 mod tests;
@@ -30,7 +32,9 @@ pub use endpoint::{
 };
 pub use ids::{ID_BYTES, Keys, Owner, owner_of};
 pub use limits::{Client, Congestion, Limits, Server};
+pub use parameters::Parameters;
 pub use records::Records;
+pub use report::{Blocked, Report, Stage, StreamReport};
 pub use streams::{Received, StreamId};
 
 use std::time::{Duration, Instant};

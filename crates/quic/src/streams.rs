@@ -118,6 +118,11 @@ impl Streams {
         ids
     }
 
+    /// All streams, in no order.
+    pub fn all(&self) -> impl Iterator<Item = (StreamId, &Stream)> {
+        self.all.iter().map(|(id, stream)| (*id, stream))
+    }
+
     pub fn len(&self) -> usize {
         self.all.len()
     }

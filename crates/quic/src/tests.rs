@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use tls::quic::Agreed;
 
-use crate::{Limits, Lost, Received, StreamId};
+use crate::{ID_BYTES, Limits, Lost, Received, Stage, StreamId};
 use net::{Net, Sides, Weather};
 
 const GOOD: Weather = Weather {
@@ -68,6 +68,41 @@ fn streams_are_echoed() {
     let net = echo(Net::new(1, GOOD, Limits::default()), &bodies);
     let server = net.server.expect("a connection");
     assert_eq!(server.queued(), 0);
+}
+
+#[test]
+fn a_connection_tells_of_itself() {
+    let mut net = Net::new(15, GOOD, Limits::default());
+    net.client_sends(pattern(10));
+    net.run(10, |net| {
+        let report = net.server.as_ref().map(|server| server.report());
+        let stage = report.map(|report| report.stage);
+        assert!(matches!(stage, None | Some(Stage::Handshake | Stage::Open)));
+        stage == Some(Stage::Open) && net.server.as_ref().is_some_and(|it| it.streams_kept() > 0)
+    });
+    let server = net.server.as_ref().expect("accepted");
+    let report = server.report();
+    assert_eq!(report.local_id.len(), ID_BYTES);
+    assert!(!report.peer_id.is_empty());
+    assert!(report.rtt_min.as_millis() >= 10, "{:?}", report.rtt_min);
+    assert!(report.sent_packets > 0 && report.sent_bytes > report.sent_packets);
+    assert_eq!((report.lost_packets, report.migrations), (0, 0));
+    assert_eq!(report.requests, 1);
+    let [local, peer] = server.parameters();
+    assert_eq!(local.initial_id.as_deref(), Some(&report.local_id[..]));
+    assert_eq!(peer.initial_id.as_deref(), Some(&report.peer_id[..]));
+    let limits = Limits::default();
+    assert_eq!(local.data_bytes, u64::from(limits.connection_bytes));
+    assert_eq!(local.bidi_remote_bytes, u64::from(limits.stream_bytes));
+    assert_eq!(local.bidi_streams, u64::from(limits.streams_max));
+    assert!(peer.data_bytes > 0 && local.original_id.is_some());
+    let streams = server.stream_reports();
+    let request = streams.iter().find(|stream| stream.id == 0);
+    assert!(request.is_some_and(|stream| stream.sends && stream.is_bidirectional()));
+    let now_ns = net.now_ns;
+    let server = net.server.as_mut().expect("accepted");
+    server.close(now_ns, 0, b"");
+    assert_eq!(server.report().stage, Stage::Closing);
 }
 
 /// More than the peer's window and what is kept for it, to a writer that follows what it is told.

@@ -21,6 +21,8 @@ pub enum LogOrigin {
     Response,
     /// The stream ended.
     Close,
+    /// `quic-initial do-log`
+    QuicInitial,
     /// `tcp-request connection do-log`
     TcpConnection,
     /// `tcp-request session do-log`
@@ -48,6 +50,7 @@ impl LogOrigin {
         ("connect", LogOrigin::Connect),
         ("response", LogOrigin::Response),
         ("close", LogOrigin::Close),
+        ("quic-init", LogOrigin::QuicInitial),
         ("tcp-req-conn", LogOrigin::TcpConnection),
         ("tcp-req-sess", LogOrigin::TcpSession),
         ("tcp-req-cont", LogOrigin::TcpRequest),

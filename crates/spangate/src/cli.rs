@@ -32,6 +32,7 @@ mod patterns;
 mod peers;
 mod process;
 mod proxies;
+mod quic;
 mod reload;
 mod request;
 mod server;
@@ -92,6 +93,7 @@ const FAMILIES: &[&[Command]] = &[
     process::COMMANDS,
     reload::COMMANDS,
     proxies::COMMANDS,
+    quic::COMMANDS,
     server_state::COMMANDS,
     servers::COMMANDS,
     sessions::COMMANDS,

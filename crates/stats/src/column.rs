@@ -239,7 +239,7 @@ columns! {
     ResIn: shared("resbin", (Metric, Counter, Process), ALL, "res_bytes_in_total", "Bytes of responses received from servers");
     ResOut: shared("resbout", (Metric, Counter, Process), ALL, "res_bytes_out_total", "Bytes of responses sent to clients");
     CacheHintHits: shared("cache_hint_hits", (Metric, Counter, Process), FB, "http_cache_hint_hits_total", "Requests whose early hints came from the cache");
-    // The fields of HAProxy's modules; a module that is not built in has none.
+    // The fields of HAProxy's modules.
     H2HeadersRcvd: own("h2_headers_rcvd", (Metric, Counter, Process), FB, "h2_headers_rcvd", "HEADERS frames received");
     H2DataRcvd: own("h2_data_rcvd", (Metric, Counter, Process), FB, "h2_data_rcvd", "DATA frames received");
     H2SettingsRcvd: own("h2_settings_rcvd", (Metric, Counter, Process), FB, "h2_settings_rcvd", "SETTINGS frames received");
@@ -258,6 +258,74 @@ columns! {
     SslFailed: own("ssl_failed_handshake", (Metric, Counter, Process), ALL, "ssl_failed_handshake", "Failed TLS handshakes");
     SslOcspStaple: own("ssl_ocsp_staple", (Metric, Counter, Process), NONE, "", "TLS handshakes with a stapled status");
     SslFailedOcsp: own("ssl_failed_ocsp_staple", (Metric, Counter, Process), NONE, "", "TLS handshakes whose status had expired");
+    H3Data: own("h3_data", (Metric, Counter, Process), FB, "h3_data", "HTTP/3 DATA frames received");
+    H3Headers: own("h3_headers", (Metric, Counter, Process), FB, "h3_headers", "HTTP/3 HEADERS frames received");
+    H3CancelPush: own("h3_cancel_push", (Metric, Counter, Process), FB, "h3_cancel_push", "HTTP/3 CANCEL_PUSH frames received");
+    H3PushPromise: own("h3_push_promise", (Metric, Counter, Process), FB, "h3_push_promise", "HTTP/3 PUSH_PROMISE frames received; clients must not send any");
+    H3MaxPushId: own("h3_max_push_id", (Metric, Counter, Process), FB, "h3_max_push_id", "HTTP/3 MAX_PUSH_ID frames received");
+    H3Goaway: own("h3_goaway", (Metric, Counter, Process), FB, "h3_goaway", "HTTP/3 GOAWAY frames received");
+    H3Settings: own("h3_settings", (Metric, Counter, Process), FB, "h3_settings", "HTTP/3 SETTINGS frames received");
+    H3NoError: own("h3_no_error", (Metric, Counter, Process), FB, "h3_no_error", "Connections that the peer closed with H3_NO_ERROR");
+    H3GeneralProtocolError: own("h3_general_protocol_error", (Metric, Counter, Process), FB, "h3_general_protocol_error", "Connections that the peer closed with H3_GENERAL_PROTOCOL_ERROR");
+    H3InternalError: own("h3_internal_error", (Metric, Counter, Process), FB, "h3_internal_error", "Connections that the peer closed with H3_INTERNAL_ERROR");
+    H3StreamCreationError: own("h3_stream_creation_error", (Metric, Counter, Process), FB, "h3_stream_creation_error", "Connections that the peer closed with H3_STREAM_CREATION_ERROR");
+    H3ClosedCriticalStream: own("h3_closed_critical_stream", (Metric, Counter, Process), FB, "h3_closed_critical_stream", "Connections that the peer closed with H3_CLOSED_CRITICAL_STREAM");
+    H3FrameUnexpected: own("h3_frame_unexpected", (Metric, Counter, Process), FB, "h3_frame_unexpected", "Connections that the peer closed with H3_FRAME_UNEXPECTED");
+    H3FrameError: own("h3_frame_error", (Metric, Counter, Process), FB, "h3_frame_error", "Connections that the peer closed with H3_FRAME_ERROR");
+    H3ExcessiveLoad: own("h3_excessive_load", (Metric, Counter, Process), FB, "h3_excessive_load", "Connections that the peer closed with H3_EXCESSIVE_LOAD");
+    H3IdError: own("h3_id_error", (Metric, Counter, Process), FB, "h3_id_error", "Connections that the peer closed with H3_ID_ERROR");
+    H3SettingsError: own("h3_settings_error", (Metric, Counter, Process), FB, "h3_settings_error", "Connections that the peer closed with H3_SETTINGS_ERROR");
+    H3MissingSettings: own("h3_missing_settings", (Metric, Counter, Process), FB, "h3_missing_settings", "Connections that the peer closed with H3_MISSING_SETTINGS");
+    H3RequestRejected: own("h3_request_rejected", (Metric, Counter, Process), FB, "h3_request_rejected", "Connections that the peer closed with H3_REQUEST_REJECTED");
+    H3RequestCancelled: own("h3_request_cancelled", (Metric, Counter, Process), FB, "h3_request_cancelled", "Connections that the peer closed with H3_REQUEST_CANCELLED");
+    H3RequestIncomplete: own("h3_request_incomplete", (Metric, Counter, Process), FB, "h3_request_incomplete", "Connections that the peer closed with H3_REQUEST_INCOMPLETE");
+    H3MessageError: own("h3_message_error", (Metric, Counter, Process), FB, "h3_message_error", "Connections that the peer closed with H3_MESSAGE_ERROR");
+    H3ConnectError: own("h3_connect_error", (Metric, Counter, Process), FB, "h3_connect_error", "Connections that the peer closed with H3_CONNECT_ERROR");
+    H3VersionFallback: own("h3_version_fallback", (Metric, Counter, Process), FB, "h3_version_fallback", "Connections that the peer closed with H3_VERSION_FALLBACK");
+    QpackDecompressionFailed: own("pack_decompression_failed", (Metric, Counter, Process), FB, "pack_decompression_failed", "Connections that the peer closed with QPACK_DECOMPRESSION_FAILED");
+    QpackEncoderStreamError: own("qpack_encoder_stream_error", (Metric, Counter, Process), FB, "qpack_encoder_stream_error", "Connections that the peer closed with QPACK_ENCODER_STREAM_ERROR");
+    QpackDecoderStreamError: own("qpack_decoder_stream_error", (Metric, Counter, Process), FB, "qpack_decoder_stream_error", "Connections that the peer closed with QPACK_DECODER_STREAM_ERROR");
+    QuicRxbufFull: own("quic_rxbuf_full", (Metric, Counter, Process), FB, "quic_rxbuf_full", "Datagrams that found no room in a receive buffer; none");
+    QuicDroppedPkt: own("quic_dropped_pkt", (Metric, Counter, Process), FB, "quic_dropped_pkt", "Packets that would have begun a connection and were ignored");
+    QuicDroppedBufoverrun: own("quic_dropped_pkt_bufoverrun", (Metric, Counter, Process), FB, "quic_dropped_pkt_bufoverrun", "Packets that found no room in a buffer; none");
+    QuicDroppedParsing: own("quic_dropped_parsing_pkt", (Metric, Counter, Process), FB, "quic_dropped_parsing_pkt", "Packets that could not be read; not counted");
+    QuicSocketFull: own("quic_socket_full", (Metric, Counter, Process), FB, "quic_socket_full", "How often the socket had no room for datagrams");
+    QuicSendtoErr: own("quic_sendto_err", (Metric, Counter, Process), FB, "quic_sendto_err", "Datagrams that could not be sent; not counted");
+    QuicSendtoErrUnknown: own("quic_sendto_err_unknwn", (Metric, Counter, Process), FB, "quic_sendto_err_unknwn", "Datagrams that could not be sent for another reason; not counted");
+    QuicSentPkt: own("quic_sent_pkt", (Metric, Counter, Process), FB, "quic_sent_pkt", "Packets sent");
+    QuicLostPkt: own("quic_lost_pkt", (Metric, Counter, Process), FB, "quic_lost_pkt", "Packets sent and lost");
+    QuicTooShortDgram: own("quic_too_short_dgram", (Metric, Counter, Process), FB, "quic_too_short_dgram", "Datagrams too short for what begins a connection; not counted");
+    QuicRetrySent: own("quic_retry_sent", (Metric, Counter, Process), FB, "quic_retry_sent", "Retry packets sent");
+    QuicRetryValidated: own("quic_retry_validated", (Metric, Counter, Process), FB, "quic_retry_validated", "Tokens of Retry that were right");
+    QuicRetryError: own("quic_retry_error", (Metric, Counter, Process), FB, "quic_retry_error", "Tokens of Retry that were wrong; not counted");
+    QuicHalfOpenConn: own("quic_half_open_conn", (Metric, Gauge, Process), FB, "quic_half_open_conn", "Connections now whose clients have not shown yet that they have their address");
+    QuicHdshkFail: own("quic_hdshk_fail", (Metric, Counter, Process), FB, "quic_hdshk_fail", "Failed handshakes");
+    QuicStlessRstSent: own("quic_stless_rst_sent", (Metric, Counter, Process), FB, "quic_stless_rst_sent", "Stateless resets sent");
+    QuicConnMigrationDone: own("quic_conn_migration_done", (Metric, Counter, Process), FB, "quic_conn_migration_done", "How often a peer's address has changed");
+    QuicErrNoError: own("quic_transp_err_no_error", (Metric, Counter, Process), FB, "quic_transp_err_no_error", "Connections that the peer ended with NO_ERROR");
+    QuicErrInternalError: own("quic_transp_err_internal_error", (Metric, Counter, Process), FB, "quic_transp_err_internal_error", "Connections that the peer ended with INTERNAL_ERROR");
+    QuicErrConnectionRefused: own("quic_transp_err_connection_refused", (Metric, Counter, Process), FB, "quic_transp_err_connection_refused", "Connections that the peer ended with CONNECTION_REFUSED");
+    QuicErrFlowControlError: own("quic_transp_err_flow_control_error", (Metric, Counter, Process), FB, "quic_transp_err_flow_control_error", "Connections that the peer ended with FLOW_CONTROL_ERROR");
+    QuicErrStreamLimitError: own("quic_transp_err_stream_limit_error", (Metric, Counter, Process), FB, "quic_transp_err_stream_limit_error", "Connections that the peer ended with STREAM_LIMIT_ERROR");
+    QuicErrStreamStateError: own("quic_transp_err_stream_state_error", (Metric, Counter, Process), FB, "quic_transp_err_stream_state_error", "Connections that the peer ended with STREAM_STATE_ERROR");
+    QuicErrFinalSizeError: own("quic_transp_err_final_size_error", (Metric, Counter, Process), FB, "quic_transp_err_final_size_error", "Connections that the peer ended with FINAL_SIZE_ERROR");
+    QuicErrFrameEncodingError: own("quic_transp_err_frame_encoding_error", (Metric, Counter, Process), FB, "quic_transp_err_frame_encoding_error", "Connections that the peer ended with FRAME_ENCODING_ERROR");
+    QuicErrTransportParameterError: own("quic_transp_err_transport_parameter_error", (Metric, Counter, Process), FB, "quic_transp_err_transport_parameter_error", "Connections that the peer ended with TRANSPORT_PARAMETER_ERROR");
+    QuicErrConnectionIdLimit: own("quic_transp_err_connection_id_limit", (Metric, Counter, Process), FB, "quic_transp_err_connection_id_limit", "Connections that the peer ended with CONNECTION_ID_LIMIT_ERROR");
+    QuicErrProtocolViolationError: own("quic_transp_err_protocol_violation_error", (Metric, Counter, Process), FB, "quic_transp_err_protocol_violation_error", "Connections that the peer ended with PROTOCOL_VIOLATION");
+    QuicErrInvalidToken: own("quic_transp_err_invalid_token", (Metric, Counter, Process), FB, "quic_transp_err_invalid_token", "Connections that the peer ended with INVALID_TOKEN");
+    QuicErrApplicationError: own("quic_transp_err_application_error", (Metric, Counter, Process), FB, "quic_transp_err_application_error", "Connections that the peer ended with APPLICATION_ERROR");
+    QuicErrCryptoBufferExceeded: own("quic_transp_err_crypto_buffer_exceeded", (Metric, Counter, Process), FB, "quic_transp_err_crypto_buffer_exceeded", "Connections that the peer ended with CRYPTO_BUFFER_EXCEEDED");
+    QuicErrKeyUpdateError: own("quic_transp_err_key_update_error", (Metric, Counter, Process), FB, "quic_transp_err_key_update_error", "Connections that the peer ended with KEY_UPDATE_ERROR");
+    QuicErrAeadLimitReached: own("quic_transp_err_aead_limit_reached", (Metric, Counter, Process), FB, "quic_transp_err_aead_limit_reached", "Connections that the peer ended with AEAD_LIMIT_REACHED");
+    QuicErrNoViablePath: own("quic_transp_err_no_viable_path", (Metric, Counter, Process), FB, "quic_transp_err_no_viable_path", "Connections that the peer ended with NO_VIABLE_PATH");
+    QuicErrCryptoError: own("quic_transp_err_crypto_error", (Metric, Counter, Process), FB, "quic_transp_err_crypto_error", "Connections that the peer ended with an alert of TLS");
+    QuicErrUnknownError: own("quic_transp_err_unknown_error", (Metric, Counter, Process), FB, "quic_transp_err_unknown_error", "Connections that the peer ended with another code");
+    QuicDataBlocked: own("quic_data_blocked", (Metric, Counter, Process), FB, "quic_data_blocked", "DATA_BLOCKED frames received");
+    QuicStreamDataBlocked: own("quic_stream_data_blocked", (Metric, Counter, Process), FB, "quic_stream_data_blocked", "STREAM_DATA_BLOCKED frames received");
+    QuicStreamsBlockedBidi: own("quic_streams_blocked_bidi", (Metric, Counter, Process), FB, "quic_streams_blocked_bidi", "STREAMS_BLOCKED frames received, about streams with two directions");
+    QuicStreamsBlockedUni: own("quic_streams_blocked_uni", (Metric, Counter, Process), FB, "quic_streams_blocked_uni", "STREAMS_BLOCKED frames received, about streams with one direction");
+    QuicNcbufGapLimit: own("quic_ncbuf_gap_limit", (Metric, Counter, Process), FB, "quic_ncbuf_gap_limit", "Data with too small gaps before it; not counted");
     H1OpenConn: own("h1_open_connections", (Metric, Gauge, Process), FB, "h1_open_connections", "HTTP/1 connections now");
     H1OpenStreams: own("h1_open_streams", (Metric, Gauge, Process), FB, "h1_open_streams", "HTTP/1 messages in progress now");
     H1TotalConn: own("h1_total_connections", (Metric, Counter, Process), FB, "h1_total_connections", "HTTP/1 connections since the start");
@@ -287,9 +355,15 @@ impl Column {
     /// The module of HAProxy that has the field; none for fields of the proxies themselves.
     #[must_use]
     pub fn module(self) -> Option<&'static str> {
-        let is_of_module = self > LAST_OF_PROXIES && self < Column::RetrRefused;
+        if self <= LAST_OF_PROXIES || self >= Column::RetrRefused {
+            return None;
+        }
+        // The fields of QPACK are among those of HTTP/3.
+        if (Column::H3Data..=Column::QpackDecoderStreamError).contains(&self) {
+            return Some("h3");
+        }
         let (module, _) = self.field().name.split_once('_')?;
-        is_of_module.then_some(module)
+        Some(module)
     }
 
     /// Its properties in a row of this kind. Three fields have other properties for backends or
@@ -301,6 +375,12 @@ impl Column {
             (Column::RateMax, Kind::Backend) => (Origin::Metric, Nature::Gauge, Process),
             _ => self.field().tags,
         }
+    }
+
+    /// The field `by` places after this one.
+    #[must_use]
+    pub fn after(self, by: usize) -> Option<Column> {
+        Column::ALL.get(self as usize + by).copied()
     }
 
     /// The field of that name.
@@ -317,7 +397,7 @@ mod tests {
 
     #[test]
     fn fields_stand_at_their_places() {
-        assert_eq!(COUNT, 147);
+        assert_eq!(COUNT, 215);
         assert_eq!(Column::ALL.len(), COUNT);
         let places = [
             (Column::Stot, 7),
@@ -325,12 +405,17 @@ mod tests {
             (Column::Lastsess, 55),
             (Column::CacheHintHits, 118),
             (Column::H2HeadersRcvd, 119),
+            (Column::H3Data, 137),
+            (Column::QuicSentPkt, 171),
+            (Column::QuicHalfOpenConn, 177),
         ];
         for (column, place) in places {
             assert_eq!(column as usize, place);
         }
         assert_eq!(Column::H2HeadersRcvd.module(), Some("h2"));
         assert_eq!(Column::H1SplicedOut.module(), Some("h1"));
+        assert_eq!(Column::QpackDecompressionFailed.module(), Some("h3"));
+        assert_eq!(Column::QuicRxbufFull.module(), Some("quic"));
         assert_eq!(Column::CacheHintHits.module(), None);
         assert_eq!(Column::RetrRefused.module(), None);
         assert_eq!(Column::named("req_tot"), Some(Column::ReqTot));

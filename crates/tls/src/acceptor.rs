@@ -251,6 +251,12 @@ impl Acceptor {
         self.serves_early
     }
 
+    /// A new session's secrets; none if they are not kept.
+    #[cfg(feature = "quic")]
+    pub(crate) fn secrets(&self) -> Option<Box<crate::Secrets>> {
+        self.secrets.begin()
+    }
+
     /// What its sessions begin with.
     pub(crate) fn server(&self) -> Result<Server, Failure> {
         let connection = UnbufferedServerConnection::new(self.config.clone())?;

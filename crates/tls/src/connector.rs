@@ -147,7 +147,7 @@ impl Connector {
     /// The name is invalid.
     #[cfg(feature = "quic")]
     pub fn quic(&self, name: Option<&str>) -> Result<crate::quic::QuicConnector, Failure> {
-        crate::quic::QuicConnector::new(self.config.clone(), asked_name(name)?)
+        crate::quic::QuicConnector::new(self.config.clone(), asked_name(name)?, self.secrets)
     }
 }
 

@@ -13,9 +13,12 @@ use quinn_proto::crypto::{
 };
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side, TransportError, TransportErrorCode};
-use rustls::quic::{DirectionalKeys, KeyChange, Secrets, ServerConnection, Suite, Version};
+use rustls::quic::{
+    DirectionalKeys, KeyChange, Secrets as NextSecrets, ServerConnection, Suite, Version,
+};
 
 use crate::resolver::{self, Chosen};
+use crate::secrets::{self, Secrets};
 use crate::session::facts_of;
 use crate::verify::{self, ClientVerifier, RefusedClient};
 use crate::{Acceptor, Failure};
@@ -51,6 +54,10 @@ pub struct Agreed {
     pub serves_early: bool,
     /// Why the handshake failed.
     pub failure: Option<Failure>,
+    /// Our transport parameters, encoded (RFC 9000 §18).
+    pub local_parameters: Vec<u8>,
+    /// Those of the client; empty before its hello.
+    pub peer_parameters: Vec<u8>,
 }
 
 /// The TLS of the QUIC connections of a listener, for quinn-proto.
@@ -98,6 +105,7 @@ impl crypto::ServerConfig for QuicAcceptor {
             params: encoded,
             verifier: None,
             serves_early: false,
+            secrets: None,
             chosen: None,
             refused: None,
             failure: None,
@@ -117,11 +125,13 @@ struct QuicSession {
     verifier: Option<Arc<ClientVerifier>>,
     /// See [`Agreed::serves_early`]; of the acceptor.
     serves_early: bool,
+    /// The secrets so far; none if they are not kept.
+    secrets: Option<Box<Secrets>>,
     chosen: Option<Chosen>,
     refused: Option<Box<RefusedClient>>,
     failure: Option<Failure>,
     /// The secrets of the next key update.
-    next: Option<Secrets>,
+    next: Option<NextSecrets>,
     /// quinn-proto knows that the parameters of the handshake can be asked for.
     is_told: bool,
 }
@@ -166,11 +176,12 @@ impl QuicSession {
         }
         let hello = std::mem::take(hello);
         let (acceptor, name) = self.acceptor.chooser.choose(&hello);
-        let params = std::mem::take(&mut self.params);
+        let params = self.params.clone();
         let connection = ServerConnection::new(acceptor.config(), self.version, params)
             .map_err(|error| alert(INTERNAL_ERROR, &error.to_string()))?;
         self.verifier = acceptor.verifier();
         self.serves_early = acceptor.serves_early();
+        self.secrets = acceptor.secrets();
         self.side = State::Running(Box::new(connection));
         self.feed(&hello)?;
         // The library has chosen a certificate if it has read a hello. The acceptor of one name may
@@ -187,10 +198,16 @@ impl QuicSession {
         // What a failed session on this thread may have left.
         resolver::take_chosen();
         verify::take_refused();
+        if self.secrets.is_some() {
+            secrets::take_logged();
+        }
         let State::Running(connection) = &mut self.side else {
             return Err(alert(INTERNAL_ERROR, "the session has failed"));
         };
         let read = connection.read_hs(bytes);
+        if let Some(secrets) = &mut self.secrets {
+            secrets.take_logged();
+        }
         if let Some(chosen) = resolver::take_chosen() {
             self.chosen = Some(chosen);
         }
@@ -224,12 +241,18 @@ impl QuicSession {
                 facts.server_name.clone_from(&chosen.asked);
                 facts.own.clone_from(&chosen.own);
             }
+            facts.secrets.clone_from(&self.secrets);
             facts
         });
+        let peer = self
+            .connection()
+            .and_then(|connection| connection.quic_transport_parameters());
         Agreed {
             facts,
             serves_early: self.serves_early && self.early_keys().is_some(),
             failure: self.failure.clone(),
+            local_parameters: self.params.clone(),
+            peer_parameters: peer.unwrap_or_default().to_vec(),
         }
     }
 }
@@ -292,7 +315,12 @@ impl crypto::Session for QuicSession {
         let State::Running(connection) = &mut self.side else {
             return None;
         };
-        let keys = match connection.write_hs(out)? {
+        let said_before = out.len();
+        let change = connection.write_hs(out);
+        if let Some(secrets) = &mut self.secrets {
+            secrets.look_in_messages(&out[said_before..]);
+        }
+        let keys = match change? {
             KeyChange::Handshake { keys } => keys,
             KeyChange::OneRtt { keys, next } => {
                 self.next = Some(next);

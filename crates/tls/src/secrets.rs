@@ -22,8 +22,10 @@ const RETRY_RANDOM: [u8; RANDOM_BYTES] = [
 const HANDSHAKE: u8 = 22;
 /// The type of a server's hello (RFC 8446 §4).
 const SERVER_HELLO: u8 = 2;
-/// The bytes of a record before the random value: its header, the message's header, the version.
-const BEFORE_RANDOM_BYTES: usize = 5 + 4 + 2;
+/// The length of a record's header.
+const RECORD_HEADER_BYTES: usize = 5;
+/// The bytes of a server's hello before the random value: the message's header, the version.
+const BEFORE_RANDOM_BYTES: usize = 4 + 2;
 
 /// Which secrets the sessions of an acceptor or a connector keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +122,13 @@ impl Secrets {
         }
     }
 
+    /// Looks for the random value of the server's hello at the beginning of handshake messages
+    /// without records, as QUIC has them.
+    #[cfg(feature = "quic")]
+    pub(crate) fn look_in_messages(&mut self, messages: &[u8]) {
+        self.server_random = self.server_random.or_else(|| random_of_hello(messages));
+    }
+
     /// Looks for the random value of the server's hello in whole records on their way from the
     /// server.
     pub(crate) fn look_for_server_random(&mut self, mut records: &[u8]) {
@@ -142,15 +151,23 @@ fn split_record(records: &[u8]) -> Option<(&[u8], &[u8])> {
         return None;
     };
     let length = usize::from(u16::from_be_bytes([*high, *low]));
-    records.split_at_checked(5 + length)
+    records.split_at_checked(RECORD_HEADER_BYTES + length)
 }
 
 /// The random value, if a record begins with a server's hello that continues the handshake.
 fn server_random(record: &[u8]) -> Option<[u8; RANDOM_BYTES]> {
-    let (HANDSHAKE, SERVER_HELLO) = (*record.first()?, *record.get(5)?) else {
+    let HANDSHAKE = *record.first()? else {
         return None;
     };
-    let random = record.get(BEFORE_RANDOM_BYTES..)?.first_chunk()?;
+    random_of_hello(record.get(RECORD_HEADER_BYTES..)?)
+}
+
+/// The random value, if messages begin with a server's hello that continues the handshake.
+fn random_of_hello(messages: &[u8]) -> Option<[u8; RANDOM_BYTES]> {
+    let SERVER_HELLO = *messages.first()? else {
+        return None;
+    };
+    let random = messages.get(BEFORE_RANDOM_BYTES..)?.first_chunk()?;
     Some(*random).filter(|random| *random != RETRY_RANDOM)
 }
 
@@ -210,6 +227,24 @@ mod tests {
         assert_eq!(secrets.server_random, None);
         let later = [change.to_vec(), wanted, hello([8; RANDOM_BYTES])].concat();
         secrets.look_for_server_random(&later);
+        assert_eq!(secrets.server_random, Some([7; RANDOM_BYTES]));
+    }
+
+    #[cfg(feature = "quic")]
+    #[test]
+    fn messages_without_records_have_the_servers_random_value() {
+        let mut secrets = Secrets::default();
+        let message = |random| hello(random)[RECORD_HEADER_BYTES..].to_vec();
+        for messages in [
+            message(RETRY_RANDOM),
+            message([7; 32])[..37].to_vec(),
+            vec![],
+        ] {
+            secrets.look_in_messages(&messages);
+            assert_eq!(secrets.server_random, None);
+        }
+        secrets.look_in_messages(&[message([7; RANDOM_BYTES]), vec![11, 0]].concat());
+        secrets.look_in_messages(&message([8; RANDOM_BYTES]));
         assert_eq!(secrets.server_random, Some([7; RANDOM_BYTES]));
     }
 

@@ -157,6 +157,7 @@ impl ProxyBuild<'_, '_> {
             http_request,
             http_response,
             http_after_response,
+            quic_initial,
             tcp_request_connection,
             tcp_request_session,
             tcp_request_content,
@@ -197,6 +198,7 @@ impl ProxyBuild<'_, '_> {
             proxy.monitor_uri_place = *monitor_uri_place;
             proxy.log_steps.clone_from(log_steps);
             proxy.unique_id_header.clone_from(unique_id_header);
+            proxy.quic_initial.clone_from(quic_initial);
             proxy
                 .tcp_request_connection
                 .clone_from(tcp_request_connection);

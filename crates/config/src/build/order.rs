@@ -6,7 +6,8 @@ use crate::model::{HttpAction, HttpRule};
 use std::sync::Arc;
 
 /// The rule sets in the order of their evaluation, as messages name them.
-const STAGES: [&str; 5] = [
+const STAGES: [&str; 6] = [
+    "a 'tcp-request connection' rule",
     "a 'tcp-request session' rule",
     "a 'tcp-request content' rule",
     "an 'http-request' rule",
@@ -14,26 +15,28 @@ const STAGES: [&str; 5] = [
     "a 'use_backend' rule",
 ];
 
-/// The set of a rule; the number is the index in `STAGES` plus one.
+/// The set of a rule; the number is the index in `STAGES` plus one. Nothing precedes the first set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stage {
+    /// `quic-initial`
+    QuicInitial = 0,
     /// `tcp-request connection`
-    Connection = 0,
+    Connection = 1,
     /// `tcp-request session`
-    Session = 1,
+    Session = 2,
     /// `tcp-request content`
-    Content = 2,
+    Content = 3,
     /// `http-request`
-    HttpRequest = 3,
+    HttpRequest = 4,
     /// `redirect`
-    Redirect = 4,
+    Redirect = 5,
     /// `use_backend`
-    UseBackend = 5,
+    UseBackend = 6,
 }
 
 /// The sets with own rules of the section so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Seen([bool; 6]);
+pub struct Seen([bool; STAGES.len() + 1]);
 
 impl ProxyBuild<'_, '_> {
     /// Records an own rule. Warns if a rule of a later set precedes it. The first `words` words of
@@ -41,7 +44,7 @@ impl ProxyBuild<'_, '_> {
     pub fn placed(&mut self, line: &Line<'_>, stage: Stage, words: usize) {
         let stage = stage as usize;
         self.seen.0[stage] = true;
-        if let Some(later) = (stage + 1..6).find(|&later| self.seen.0[later]) {
+        if let Some(later) = (stage + 1..=STAGES.len()).find(|&later| self.seen.0[later]) {
             let set = line.texts(0)[..words].join(" ");
             let message = format!(
                 "a '{set}' rule placed after {} will still be processed before.",

@@ -4,6 +4,7 @@
 use super::arguments::Args;
 use super::{Keyword, Places};
 use crate::build::http_rules::{self as http, HttpParser, headers, redirect, target};
+use crate::build::quic_rules::{self, QuicParser};
 use crate::build::stream_actions as stream;
 use crate::build::tcp_rules::{self as tcp, TcpParser};
 use crate::build::{bandwidth, limits, otel, patterns, tables};
@@ -17,6 +18,8 @@ pub enum ActionParser {
     Tcp(TcpParser),
     /// For both.
     Both(HttpParser, TcpParser),
+    /// For `quic-initial` only.
+    Quic(QuicParser),
 }
 
 impl ActionParser {
@@ -25,7 +28,7 @@ impl ActionParser {
     pub fn http(self) -> Option<HttpParser> {
         match self {
             ActionParser::Http(parser) | ActionParser::Both(parser, _) => Some(parser),
-            ActionParser::Tcp(_) => None,
+            ActionParser::Tcp(_) | ActionParser::Quic(_) => None,
         }
     }
 
@@ -34,7 +37,16 @@ impl ActionParser {
     pub fn tcp(self) -> Option<TcpParser> {
         match self {
             ActionParser::Tcp(parser) | ActionParser::Both(_, parser) => Some(parser),
-            ActionParser::Http(_) => None,
+            ActionParser::Http(_) | ActionParser::Quic(_) => None,
+        }
+    }
+
+    /// The parser for `quic-initial` rules.
+    #[must_use]
+    pub fn quic(self) -> Option<QuicParser> {
+        match self {
+            ActionParser::Quic(parser) => Some(parser),
+            ActionParser::Http(_) | ActionParser::Tcp(_) | ActionParser::Both(..) => None,
         }
     }
 }
@@ -51,6 +63,10 @@ const fn http(name: &'static str, sets: Places, parser: HttpParser, doc: &'stati
 
 const fn tcp(name: &'static str, sets: Places, parser: TcpParser, doc: &'static str) -> K {
     any(name, sets, ActionParser::Tcp(parser), doc)
+}
+
+const fn quic(name: &'static str, parser: QuicParser, doc: &'static str) -> K {
+    any(name, QUIC, ActionParser::Quic(parser), doc)
 }
 
 const fn both(
@@ -90,7 +106,7 @@ const ALL: Places = HTTP.or(TCP);
 #[rustfmt::skip]
 pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     tcp("accept", TCP, tcp::accept, "Lets the connection pass."),
-    K::not_yet("accept", QUIC, "Lets the connection pass."),
+    quic("accept", quic_rules::accept, "Lets the connection pass."),
     http("add-acl*", MESSAGES, patterns::add_acl, "Adds a pattern to an ACL file."),
     http("add-header", HTTP, headers::add_header, "Adds a header."),
     http("add-headers-bin", HTTP, headers::add_headers_bin, "Adds headers in binary form."),
@@ -106,10 +122,10 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     http("del-headers-bin", HTTP, headers::del_headers_bin, "Removes headers in binary form."),
     http("del-map*", HTTP, patterns::del_map, "Removes a key from a map."),
     http("deny", MESSAGES, http::deny, "Answers with an error."),
-    K::not_yet("dgram-drop", QUIC, "Drops the packet."),
+    quic("dgram-drop", quic_rules::dgram_drop, "Ignores the packet."),
     http("disable-l7-retry", REQUEST, limits::DISABLE_L7_RETRY, "Never sends this request again."),
     any("do-log", ALL, stream::DO_LOG, "Emits a log line now."),
-    K::not_yet("do-log", QUIC, "Emits a log line now."),
+    quic("do-log", quic_rules::do_log, "Emits a log line now."),
     any("do-resolve*", REQUESTS, stream::DO_RESOLVE, "Resolves a name into a variable: `do-resolve(<variable>,<resolvers>[,ipv4|ipv6]) <expression>`."),
     http("early-hint", REQUEST, headers::early_hint, "Sends a header of an early hint."),
     K::not_yet("expect-netscaler-cip", CONNECTION, "Expects the NetScaler client IP protocol."),
@@ -119,7 +135,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     http("pause", MESSAGES, http::pause, "Waits."),
     http("redirect", MESSAGES, redirect::action, "Redirects."),
     both("reject", INCOMING.or(TCP_RESPONSE), http::reject, tcp::reject, "Closes the connection without an answer."),
-    K::not_yet("reject", QUIC, "Closes the connection without an answer."),
+    quic("reject", quic_rules::reject, "Refuses the connection; the client is told."),
     http("replace-header", HTTP, headers::replace_header, "Rewrites a header by a pattern."),
     http("replace-path", REQUEST, target::replace_path, "Rewrites the path by a pattern."),
     http("replace-pathq", REQUEST, target::replace_pathq, "Rewrites path and query by a pattern."),
@@ -132,7 +148,7 @@ pub const KEYWORDS: &[Keyword<ActionParser>] = &[
     any("sc-inc-gpc1*", ALL, tables::INC_GPC1, "Increments the second general purpose counter."),
     any("sc-set-gpt*", ALL, tables::SET_GPT, "Sets a general purpose tag."),
     any("sc-set-gpt0*", ALL, tables::SET_GPT0, "Sets the first general purpose tag."),
-    K::not_yet("send-retry", QUIC, "Asks the client to prove its address."),
+    quic("send-retry", quic_rules::send_retry, "Asks the client to show that it has its address (Retry), if it has not yet."),
     K::not_yet("send-spoe-group", STREAMS, "Sends messages to an agent."),
     any("set-bandwidth-limit", STREAMS, bandwidth::SET, "Turns a bandwidth limit on."),
     any("set-bc-mark", REQUESTS, stream::SET_BC_MARK, "Sets the mark of packets to the server."),
@@ -203,7 +219,12 @@ mod tests {
                 "{}",
                 row.name
             );
-            assert!(!row.places.intersects(QUIC), "{}", row.name);
+            assert_eq!(
+                parser.quic().is_some(),
+                row.places.intersects(QUIC),
+                "{}",
+                row.name
+            );
         }
     }
 }

@@ -4,7 +4,7 @@ use super::{Elsewhere::*, Keyword, Secret, at::*};
 use crate::build::proxy::ProxyParser;
 use crate::build::{
     backend, compression, cookie, filter, frontend, health, http_rules, legacy, logging, mail,
-    pages, persist, proxy, resilience, stats_page, tables, tcp, tcp_rules,
+    pages, persist, proxy, quic_rules, resilience, stats_page, tables, tcp, tcp_rules,
 };
 
 type K = Keyword<ProxyParser>;
@@ -79,7 +79,7 @@ pub const KEYWORDS: &[K] = &[
     K::yes("monitor-uri", DF, frontend::monitor_uri, "A path that is answered with 200 at once."),
     K::yes("option", DFB, proxy::option, "A switch; see the table of options."),
     K::yes("persist", DB, persist::persist, "Persistence by an RDP cookie."),
-    K::not_yet("quic-initial", NF, "Rules for new QUIC connections."),
+    K::yes("quic-initial", NF, quic_rules::quic_initial, "Rules for packets that begin a QUIC connection.").elsewhere(OnlyIn("frontend or listen")),
     K::yes("rate-limit", DF, frontend::rate_limit, "Sessions a second of the frontend."),
     K::yes("redirect", FB, http_rules::redirect::rule, "Redirects on a condition, after the `http-request` rules."),
     K::gone("redisp", DFB, "keyword 'redisp' directive is not supported anymore since HAProxy 2.1. Use 'option redispatch'.").instead(|words| legacy::joined("option redispatch", words)),

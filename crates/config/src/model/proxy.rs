@@ -202,6 +202,8 @@ pub struct Proxy {
     /// `redirect` keywords: evaluated after all of [`Proxy::http_request`].
     pub redirects: Vec<Arc<HttpRule>>,
     /// Evaluated in order.
+    pub quic_initial: Vec<Arc<super::QuicRule>>,
+    /// Evaluated in order.
     pub tcp_request_connection: Vec<Arc<TcpRule>>,
     /// Evaluated in order.
     pub tcp_request_session: Vec<Arc<TcpRule>>,

@@ -1,4 +1,5 @@
-//! `tune.quic.*` and related keywords: QUIC with clients and servers (manual §3.2, §5.1, §5.2).
+//! `tune.quic.*` and related keywords: QUIC with clients and servers (manual §3.2, §5.1, §5.2), and the
+//! rules for new connections (§4.2).
 
 use std::time::Duration;
 
@@ -103,4 +104,33 @@ pub enum QuicCongestion {
     Bbr,
     /// The largest window always.
     None,
+}
+
+/// A `quic-initial` rule (manual §4.2).
+#[derive(Debug)]
+pub struct QuicRule {
+    /// The action.
+    pub action: QuicAction,
+    /// None means always.
+    pub condition: Option<sample::Condition>,
+    /// The place of the rule.
+    pub place: sample::RulePlace,
+}
+
+/// The actions of `quic-initial` rules (manual §4.4). All but `do-log` end the evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuicAction {
+    /// `accept`
+    Accept,
+    /// `dgram-drop`: the packet is ignored.
+    Drop,
+    /// `reject`: the client is told that the connection is refused.
+    Reject,
+    /// `send-retry`: a client that has not shown yet that it has its address is asked to.
+    SendRetry,
+    /// `do-log`, with the index of a profile in [`super::Config::log_profiles`].
+    DoLog {
+        /// None: the profiles of the log targets.
+        profile: Option<usize>,
+    },
 }

@@ -19,6 +19,7 @@ mod peers;
 mod persistence;
 mod previous;
 mod quic;
+mod quic_rules;
 mod resilience;
 mod resolvers;
 mod rings;

@@ -13,6 +13,10 @@ pub struct Counts {
     pub resets: u32,
     /// GOAWAY frames from the peer.
     pub goaways: u32,
+    /// CANCEL_PUSH frames from the peer, which only HTTP/3 has.
+    pub cancelled_pushes: u32,
+    /// MAX_PUSH_ID frames from the peer, which only HTTP/3 has.
+    pub push_limits: u32,
     /// Errors of the peer that end the connection.
     pub connection_errors: u32,
     /// Errors of the peer that end a stream, or a request before it becomes one.

@@ -106,7 +106,7 @@ impl<D: Driver> Turn<'_, D> {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
-        self.cx.accounts().tell_bind(bind, FrontCount::RequestsH2);
+        self.cx.accounts().tell_shared_request(link, bind);
         self.cx
             .accounts()
             .tell_bind(bind, FrontCount::FailedRequests);

@@ -10,8 +10,8 @@ use super::Turn;
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId};
 use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
 use crate::phases::{ConnWait, Core, Cx, request_read_rules, response_read_rules};
-use crate::shared::FrontCount;
-use crate::stream::{Phase, Stream};
+use crate::shared::{FrontCount, QuicCount};
+use crate::stream::{ClientVersion, Phase, Stream};
 
 /// How many requests of one client are handled before other connections are served.
 const REQUESTS_A_TURN_MAX: u32 = 16;
@@ -608,7 +608,13 @@ impl<D: Driver> Turn<'_, D> {
         let entry = core.links.get(exchange)?;
         let waiting = entry.stream();
         let is_shared = matches!(entry.role, Role::Stream(_));
-        let is_h2 = is_shared && core.links.speaks_h2(link);
+        let version = if !is_shared {
+            ClientVersion::H1
+        } else if core.links.speaks_h2(link) {
+            ClientVersion::H2
+        } else {
+            ClientVersion::H3
+        };
         if is_shared {
             self.note_shared_request(link);
         }
@@ -619,7 +625,7 @@ impl<D: Driver> Turn<'_, D> {
         let waits_for_body = behind > 0 && self.cx.runtime_config.config.needs.request_body;
         let mut is_due = false;
         self.with_stream(id, |cx, stream| {
-            stream.account.h2_client = is_h2;
+            stream.account.client = version;
             std::mem::swap(&mut stream.request, &mut cx.core.head);
             cx.request_read(stream, parsed, behind);
             is_due = waits_for_body && !stream.up.came && !matches!(stream.phase, Phase::Done);
@@ -639,10 +645,15 @@ impl<D: Driver> Turn<'_, D> {
         // Its requests do not follow each other, so no idle time precedes one.
         client.idle_since = now;
         let bind = client.bind;
-        self.cx.accounts().tell_bind(bind, FrontCount::RequestsH2);
+        self.cx.accounts().tell_shared_request(link, bind);
         let ambient = &self.cx.core.ambient;
-        let row = ambient.shared.front_row(ambient.worker, bind.frontend);
-        row.add(FrontCount::H2OpenStreams, 1);
+        let (shared, worker) = (&ambient.shared, ambient.worker);
+        if self.cx.core.links.speaks_h2(link) {
+            let row = shared.front_row(worker, bind.frontend);
+            row.add(FrontCount::H2OpenStreams, 1);
+        } else if let Some(row) = shared.quic_row(worker, bind.frontend) {
+            row.add(QuicCount::OpenRequests, 1);
+        }
         self.cx.tell_h2(link);
     }
 

@@ -40,6 +40,7 @@ use renewal::Older;
 
 use self::quic::Quics;
 pub use audit::HeldBytes;
+pub use quic::{QuicView, QuicsAsked, QuicsPart};
 pub use renewal::{Current, Generation, Renewal};
 pub use watch::{StreamView, StreamsAsked, StreamsPart};
 
@@ -67,6 +68,8 @@ pub enum Order {
     Renew(Renewal),
     /// Report some of the worker's streams.
     ShowStreams(StreamsAsked),
+    /// Report some of the worker's QUIC connections.
+    ShowQuics(QuicsAsked),
     /// End streams.
     Kill(Killed),
 }
@@ -256,6 +259,7 @@ impl<D: Driver> net::Engine<D> for Engine {
             Order::StopReceiving(listener) => turn.cx.io.stop_receiving(listener),
             Order::Stop => turn.state.life = Life::Stopped,
             Order::ShowStreams(asked) => turn.show_streams(&asked),
+            Order::ShowQuics(asked) => turn.show_quics(&asked),
             Order::Kill(killed) => turn.kill(&killed),
             Order::CloseFrontend(frontend) => turn.close_frontend(frontend),
             Order::HandOver(_) => turn.cx.core.tracing.flush_records(turn.cx.runtime_config),

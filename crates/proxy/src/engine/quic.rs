@@ -1,6 +1,9 @@
 //! QUIC connections: their datagrams and their end, and the beginning of those of clients. What is on
 //! their streams is fed to the mux like the bytes of any connection.
 
+mod count;
+mod watch;
+
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -15,17 +18,20 @@ use quic::{
     Accepted as Accept, Arrival, Connection, Endpoint, Incoming, Owner as QuicOwner, Packet, Reply,
     Run, Server, Setup,
 };
-use sample::ConnError;
+use sample::{ConnError, Session};
+use stats::Column;
 use tls::quic::QuicAcceptor;
 
 use super::secure::{failed_facts, tls_facts};
 use super::{Engine, Turn};
 use crate::ids::{BindId, ConnId, Owner, Timers};
-use crate::link::{NO_SOCKET, Named, QuicLink, Role, Stage};
+use crate::link::{NO_SOCKET, Named, QuicLink, QuicUser, Role, Stage};
 use crate::phases::account::TlsEnd;
 use crate::phases::{ConnWait, Core};
+use crate::rules::Initial;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
-use crate::shared::{Forwarded, Pace};
+use crate::shared::{Forwarded, FrontCount, Pace};
+pub use watch::{QuicView, QuicsAsked, QuicsPart};
 
 /// HTTP/3's code for a request that is not answered any more (RFC 9114 §8.1).
 const REQUEST_CANCELLED: u64 = 0x10c;
@@ -51,6 +57,8 @@ pub(crate) struct Quics {
     is_serving: bool,
     /// By their names at the endpoint.
     pub(super) places: HashMap<usize, Place>,
+    /// All names so far are smaller.
+    names_end: usize,
     /// What the clients of listeners get, and what it was made of.
     servers: Vec<(ListenerId, Origin, Server)>,
     /// Scratch buffers; empty between uses.
@@ -100,6 +108,7 @@ impl Quics {
             endpoint: Endpoint::new(&setup),
             is_serving: false,
             places: HashMap::new(),
+            names_end: 0,
             servers: Vec::new(),
             arrivals: Vec::new(),
             records: Vec::new(),
@@ -147,6 +156,13 @@ fn server_of(config: &RuntimeConfig, origin: &Origin) -> Option<Server> {
     let tls = QuicAcceptor::new(origin.acceptors.clone())?;
     let limits = config.quic.limits(&origin.options);
     Some(Server::new(tls, &limits, &config.quic.keys))
+}
+
+/// The address that a client has begun a connection with.
+fn local_address(incoming: &Incoming, origin: &Origin) -> SocketAddr {
+    let ip = incoming.local();
+    let ip = ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    SocketAddr::new(ip, origin.address.port())
 }
 
 fn outgoing(packet: Packet<'_>) -> Outgoing<'_> {
@@ -251,6 +267,7 @@ impl Quics {
                 if quic.connection.is_drained() {
                     core.timers.remove(quic.timer);
                     self.unused.extend(server_sock(quic));
+                    count::tell_end(&core.ambient, quic);
                     self.places.remove(&handle);
                 } else {
                     self.leaving_moves(handle);
@@ -269,6 +286,12 @@ impl Quics {
         if connection.is_drained() && !was_drained {
             self.places.remove(&connection.handle().0);
         }
+    }
+
+    /// A link has a connection.
+    pub(super) fn add(&mut self, handle: usize, conn: ConnId) {
+        self.places.insert(handle, Place::Link(conn));
+        self.names_end = self.names_end.max(handle + 1);
     }
 
     /// Whether the datagrams of a connection come to this socket. A server answers at no other one.
@@ -407,6 +430,9 @@ impl<D: Driver> Turn<'_, D> {
                     self.accept_quic(&mut quics, listener, incoming);
                 }
                 (Arrival::Reply(reply), DatagramSock::Listener(listener)) => {
+                    if reply.is_reset() {
+                        self.tell_quic(self.bind_of(listener), Column::QuicStlessRstSent);
+                    }
                     self.reply(listener, &reply);
                 }
                 // A server begins no connections, and learns nothing of ours.
@@ -449,6 +475,9 @@ impl<D: Driver> Turn<'_, D> {
     fn accept_quic(&mut self, quics: &mut Quics, listener: ListenerId, incoming: Incoming) {
         let bind = self.bind_of(listener);
         let config = self.cx.runtime_config;
+        if incoming.answers_retry() {
+            self.tell_quic(bind, Column::QuicRetryValidated);
+        }
         let closes = quics.closing.iter().any(|(of, _)| *of == listener);
         if closes || self.cx.is_stopping() {
             // The client goes on over TCP at once.
@@ -458,11 +487,28 @@ impl<D: Driver> Turn<'_, D> {
         let is_odd =
             config.quic.rejects_privileged && incoming.peer().port() < PRIVILEGED_PORTS_END;
         let Some(origin) = origin_of(config, bind).filter(|_| !is_odd) else {
-            return quics.endpoint.ignore(incoming);
+            return self.drop_initial(quics, bind, incoming);
         };
-        let asks = quics.handshakes >= config.quic.retry_threshold || origin.options.forces_retry;
+        let accepted = Accepted {
+            listener,
+            peer: Addr::Inet(incoming.peer()),
+            local: Addr::Inet(local_address(&incoming, &origin)),
+        };
+        let verdict = self.initial_rules(bind, &accepted);
+        match verdict {
+            Initial::Accept | Initial::Retry => {}
+            Initial::Drop => return self.drop_initial(quics, bind, incoming),
+            Initial::Reject => {
+                let reply = quics.endpoint.refuse(incoming);
+                return self.reply(listener, &reply);
+            }
+        }
+        let asks = quics.handshakes >= config.quic.retry_threshold
+            || origin.options.forces_retry
+            || verdict == Initial::Retry;
         if asks && !incoming.is_validated() {
             if let Some(reply) = quics.endpoint.retry(incoming) {
+                self.tell_quic(bind, Column::QuicRetrySent);
                 self.reply(listener, &reply);
             }
             return;
@@ -470,15 +516,14 @@ impl<D: Driver> Turn<'_, D> {
         let place = self.cx.core.ambient.shared.enter_tls();
         // Without a place, the client asks again and waits meanwhile.
         let (Some(place), true) = (place, self.admits_quic(bind)) else {
-            return quics.endpoint.ignore(incoming);
+            return self.drop_initial(quics, bind, incoming);
         };
-        let port = origin.address.port();
         let known = quics.servers.iter().position(|(of, ..)| *of == listener);
         let server = match known.map(|at| &quics.servers[at]) {
             Some((_, of, server)) if of.is_same(&origin) => server.clone(),
             _ => {
                 let Some(server) = server_of(config, &origin) else {
-                    return quics.endpoint.ignore(incoming);
+                    return self.drop_initial(quics, bind, incoming);
                 };
                 if let Some(at) = known {
                     quics.servers.swap_remove(at);
@@ -487,33 +532,60 @@ impl<D: Driver> Turn<'_, D> {
                 server
             }
         };
-        let ip = incoming
-            .local()
-            .unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
-        let accepted = Accepted {
-            listener,
-            peer: Addr::Inet(incoming.peer()),
-            local: Addr::Inet(SocketAddr::new(ip, port)),
-        };
         let now = self.cx.now();
+        let is_validated = incoming.is_validated();
         match quics.endpoint.accept(now.mono_ns, incoming, &server) {
             Accept::Connection(connection) => {
                 let handle = connection.handle().0;
                 let timer = self.cx.core.timers.add(Owner::Quic(handle as u32));
-                let quic = QuicLink::new(connection, listener.into(), timer, place);
+                let user = QuicUser::Frontend(bind.frontend);
+                let mut quic = QuicLink::new(connection, listener.into(), user, timer, place);
                 quics.handshakes += 1;
+                if !is_validated {
+                    quic.is_half_open = true;
+                    self.tell_quic(bind, Column::QuicHalfOpenConn);
+                }
                 if let Some(conn) = self.accepted(NO_SOCKET, accepted, Some(quic)) {
-                    quics.places.insert(handle, Place::Link(conn));
+                    quics.add(handle, conn);
                     self.cx.core.links.touch(conn);
                 }
             }
             Accept::Refused(reply) => {
+                // The first packet has all of a hello that is refused.
+                self.tell_quic(bind, Column::QuicHdshkFail);
+                self.cx.accounts().tell_bind(bind, FrontCount::TlsFailed);
                 self.cx.core.ambient.shared.dismiss(bind);
                 if let Some(reply) = reply {
                     self.reply(listener, &reply);
                 }
             }
         }
+    }
+
+    /// Runs `quic-initial`, for each packet that would begin a connection.
+    fn initial_rules(&mut self, bind: BindId, accepted: &Accepted) -> Initial {
+        let frontend = bind.frontend;
+        let rules = &self.cx.runtime_config.proxy(frontend).quic_initial;
+        if rules.is_empty() {
+            return Initial::Accept;
+        }
+        let (peer, local) = (accepted.peer.clone(), accepted.local.clone());
+        let place = bind.place as u32;
+        let mut session = Session::new(self.cx.now(), peer, local, frontend.number(), place);
+        self.cx
+            .with_new_session(&mut session, |cx| cx.initial_rules(frontend, rules))
+    }
+
+    /// Ignores a packet that would begin a connection.
+    fn drop_initial(&self, quics: &mut Quics, bind: BindId, incoming: Incoming) {
+        self.tell_quic(bind, Column::QuicDroppedPkt);
+        quics.endpoint.ignore(incoming);
+    }
+
+    /// Counts an event at a line.
+    fn tell_quic(&self, bind: BindId, column: Column) {
+        let user = QuicUser::Frontend(bind.frontend);
+        count::tell(&self.cx.core.ambient, user, column, 1);
     }
 
     /// Sends a datagram of the endpoint itself.
@@ -618,6 +690,7 @@ impl<D: Driver> Turn<'_, D> {
         };
         quic.is_established = true;
         quic.early_ends_ms = None;
+        count::end_half_open(&self.cx.core.ambient, quic);
         let is_server = server_sock(quic).is_some();
         let facts = tls_facts(agreed);
         if is_server {
@@ -660,7 +733,11 @@ impl<D: Driver> Turn<'_, D> {
             return self.closed(conn, Close::Reset);
         }
         let quic = self.cx.core.links.quic_mut(conn);
+        let user = quic.as_ref().map(|quic| quic.user);
         let failure = quic.and_then(|quic| quic.connection.agreed().failure);
+        if let (Some(user), Some(_)) = (user, &failure) {
+            count::tell(&self.cx.core.ambient, user, Column::QuicHdshkFail, 1);
+        }
         let why = match &failure {
             Some(_) => ConnError::TlsHandshake,
             None => ConnError::TlsAbort,
@@ -694,10 +771,12 @@ impl<D: Driver> Turn<'_, D> {
             if !quic.is_established && server_sock(&quic).is_none() {
                 quics.handshakes = quics.handshakes.saturating_sub(1);
             }
+            count::end_half_open(&self.cx.core.ambient, &mut quic);
             // Another connection may have its name.
             if quic.connection.is_drained() {
                 self.cx.core.timers.remove(quic.timer);
                 quics.unused.extend(server_sock(&quic));
+                count::tell_end(&self.cx.core.ambient, &mut quic);
                 continue;
             }
             quic.early_ends_ms = None;
@@ -725,6 +804,7 @@ impl<D: Driver> Turn<'_, D> {
             if quic.connection.is_drained() {
                 core.timers.remove(quic.timer);
                 quics.unused.extend(server_sock(&quic));
+                count::tell_end(&core.ambient, &mut quic);
                 continue;
             }
             if !quic.connection.is_closed() {
@@ -780,11 +860,12 @@ impl<D: Driver> Turn<'_, D> {
             }
         }
         let core = &mut *self.cx.core;
-        for quic in core.links.take_leaving() {
+        for mut quic in core.links.take_leaving() {
             core.timers.remove(quic.timer);
             if let Some(sock) = server_sock(&quic) {
                 self.cx.io.close_datagrams(sock);
             }
+            count::tell_end(&core.ambient, &mut quic);
         }
     }
 
@@ -875,6 +956,7 @@ fn transmit<D: Driver>(io: &mut D, timers: &mut Timers, quics: &mut Quics, quic:
     quic.close_if_asked(now_ns);
     loop {
         if !io.datagram_room(quic.sock) {
+            quic.without_room += 1;
             quics.waiting.push((quic.sock, quic.connection.handle().0));
             break;
         }

@@ -9,7 +9,7 @@ use super::Turn;
 use super::quic::{Place, server_sock};
 use super::secure::failed_facts;
 use crate::ids::{ConnId, Owner};
-use crate::link::{Dial, QuicLink};
+use crate::link::{Dial, QuicLink, QuicUser};
 use crate::phases::account::TlsEnd;
 use crate::shared::Pace;
 
@@ -30,8 +30,9 @@ impl<D: Driver> Turn<'_, D> {
         if let Ok(connection) = begun {
             let handle = connection.handle().0;
             let timer = self.cx.core.timers.add(Owner::Quic(handle as u32));
-            let quic = QuicLink::new(connection, dial.sock.into(), timer, dial.place);
-            quics.places.insert(handle, Place::Link(conn));
+            let user = QuicUser::Backend(dial.backend);
+            let quic = QuicLink::new(connection, dial.sock.into(), user, timer, dial.place);
+            quics.add(handle, conn);
             if let Some(link) = self.cx.core.links.get_mut(conn) {
                 link.quic = Some(quic);
             }

@@ -11,7 +11,7 @@ use super::incoming::Feed;
 use crate::ids::ConnId;
 use crate::link::Role;
 use crate::phases::ConnWait;
-use crate::shared::FrontCount;
+use crate::shared::{FrontCount, QuicCount};
 
 impl<D: Driver> Turn<'_, D> {
     /// Whether an established connection uses HTTP/2: negotiated, or required by its line.
@@ -67,6 +67,11 @@ impl<D: Driver> Turn<'_, D> {
         let Some(bind) = self.cx.core.links.client(link).map(|client| client.bind) else {
             return;
         };
+        let ambient = &self.cx.core.ambient;
+        if let Some(row) = ambient.shared.quic_row(ambient.worker, bind.frontend) {
+            row.add(QuicCount::Sessions, 1);
+            row.add(QuicCount::OpenConnections, 1);
+        }
         let links = &mut self.cx.core.links;
         links.client_speaks_h3(self.cx.io, link);
         if self.cx.is_stopping() {

@@ -65,7 +65,7 @@ impl Link {
     /// one.
     pub fn tell_end(&mut self) -> Option<h2::Told> {
         match &mut self.mux {
-            Mux::Connection(connection) => connection.tell_end(),
+            Mux::Connection(connection) => Some(connection.tell_end()),
             Mux::Raw | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => None,
         }
     }
@@ -314,7 +314,7 @@ impl Links {
 
     /// What a connection of HTTP/2 has counted since the last call; none of another one.
     pub fn tell(&mut self, conn: ConnId) -> Option<h2::Told> {
-        self.connection_mut(conn)?.tell()
+        Some(self.connection_mut(conn)?.tell())
     }
 
     /// Changes when a connection without exchanges ends by itself.

@@ -10,7 +10,7 @@ use quic::{Client, Connection, Records};
 use tls::quic::QuicConnector;
 
 use super::Links;
-use crate::ids::ConnId;
+use crate::ids::{ConnId, ProxyId};
 use crate::shared::TlsPlace;
 
 /// The name of a socket that no driver has: of connections without one.
@@ -22,12 +22,27 @@ pub(crate) const NO_SOCKET: SockId = SockId {
 /// HTTP/3's code for the end of a connection that is not needed any more (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
 
+/// The proxy that has a QUIC connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuicUser {
+    /// It is a client's, and counts for its frontend.
+    Frontend(ProxyId),
+    /// It is one to a server of this backend.
+    Backend(ProxyId),
+}
+
 /// The QUIC connection of a link.
 #[derive(Debug)]
 pub(crate) struct Quic {
     pub connection: Box<Connection>,
     /// The socket that has its datagrams.
     pub sock: DatagramSock,
+    /// Who has it.
+    pub user: QuicUser,
+    /// The client has not shown yet that it has its address, which a gauge counts.
+    pub is_half_open: bool,
+    /// How often the socket had no room for its datagrams.
+    pub without_room: u64,
     /// When it has to be looked at although nothing comes.
     pub timer: TimerId,
     /// Its handshake is complete.
@@ -46,12 +61,16 @@ impl Quic {
     pub fn new(
         connection: Box<Connection>,
         sock: DatagramSock,
+        user: QuicUser,
         timer: TimerId,
         place: TlsPlace,
     ) -> Box<Quic> {
         Box::new(Quic {
             connection,
             sock,
+            user,
+            is_half_open: false,
+            without_room: 0,
             timer,
             is_established: false,
             early_ends_ms: None,
@@ -93,6 +112,7 @@ impl Quic {
 /// A connection to a server that is to begin: what the engine needs for it.
 pub(crate) struct Dial {
     pub conn: ConnId,
+    pub backend: ProxyId,
     pub sock: SockId,
     pub to: SocketAddr,
     pub client: Client,

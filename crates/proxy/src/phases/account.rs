@@ -13,8 +13,8 @@ use crate::ids::{BindId, ConnId, ServerId};
 use crate::link::Links;
 use crate::rules::{End, RuleSet};
 use crate::runtime_config::RuntimeConfig;
-use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, Times, Whose};
-use crate::stream::{Phase, Stream};
+use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, QuicCount, Times, Whose};
+use crate::stream::{ClientVersion, Phase, Stream};
 
 /// The counters that an event of a stream increments: those of the frontend, of the listener, and
 /// of the backend and the server.
@@ -107,7 +107,7 @@ impl<D: Driver> Cx<'_, D> {
         }
     }
 
-    /// Counts what a connection of HTTP/2 has counted since the last time.
+    /// Counts what a connection of HTTP/2 or HTTP/3 has counted since the last time.
     pub fn tell_h2(&mut self, link: ConnId) {
         let core = &mut *self.core;
         let Some(told) = core.links.tell(link) else {
@@ -115,6 +115,10 @@ impl<D: Driver> Cx<'_, D> {
         };
         let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
         if let Some(client) = core.links.client(link) {
+            if told.is_h3 {
+                let row = shared.quic_row(worker, client.frontend());
+                return row.map_or((), |row| row.tell_frames(&told.counts));
+            }
             // The streams of clients are counted one by one.
             let row = shared.front_row(worker, client.frontend());
             row.add_h2(&told.counts, 0);
@@ -143,7 +147,7 @@ impl Accounts<'_> {
                 u64::from(stream.account.request_counted),
             ),
         }
-        if stream.account.h2_client || stream.account.h2_server {
+        if stream.account.client != ClientVersion::H1 || stream.account.h2_server {
             self.account_h2(stream, bytes);
         }
         if self.runtime_config.socket_stats {
@@ -188,17 +192,26 @@ impl Accounts<'_> {
         row.counts.add_response(Class::of(status));
     }
 
-    /// Counts the bytes of a stream whose client or server speaks HTTP/2, in the order of a row's
-    /// cells.
+    /// Counts the bytes of a stream whose client or server speaks HTTP/2 or HTTP/3, in the order of a
+    /// row's cells.
     #[inline(never)]
     fn tell_h2_bytes(self, stream: &Stream, bytes: [u64; 4]) {
         let ambient = self.ambient;
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let [from_client, to_server, from_server, to_client] = bytes;
-        if stream.account.h2_client {
-            let row = shared.front_row(worker, stream.frontend);
-            row.add(FrontCount::H2BytesIn, from_client);
-            row.add(FrontCount::H2BytesOut, to_client);
+        match stream.account.client {
+            ClientVersion::H1 => {}
+            ClientVersion::H2 => {
+                let row = shared.front_row(worker, stream.frontend);
+                row.add(FrontCount::H2BytesIn, from_client);
+                row.add(FrontCount::H2BytesOut, to_client);
+            }
+            ClientVersion::H3 => {
+                if let Some(row) = shared.quic_row(worker, stream.frontend) {
+                    row.add(QuicCount::BytesIn, from_client);
+                    row.add(QuicCount::BytesOut, to_client);
+                }
+            }
         }
         if stream.account.h2_server && stream.backend_counted {
             let row = shared.back_row(worker, stream.backend);
@@ -207,14 +220,33 @@ impl Accounts<'_> {
         }
     }
 
-    /// Counts the end of a stream whose client or server speaks HTTP/2.
+    /// Counts the end of a stream whose client or server speaks HTTP/2 or HTTP/3.
     #[inline(never)]
     fn account_h2(self, stream: &Stream, bytes: [u64; 4]) {
         self.tell_h2_bytes(stream, bytes);
-        if stream.account.h2_client {
-            let ambient = self.ambient;
-            let row = ambient.shared.front_row(ambient.worker, stream.frontend);
-            row.take(FrontCount::H2OpenStreams);
+        let (shared, worker) = (&self.ambient.shared, self.ambient.worker);
+        match stream.account.client {
+            ClientVersion::H1 => {}
+            ClientVersion::H2 => {
+                let row = shared.front_row(worker, stream.frontend);
+                row.take(FrontCount::H2OpenStreams);
+            }
+            ClientVersion::H3 => {
+                if let Some(row) = shared.quic_row(worker, stream.frontend) {
+                    row.take(QuicCount::OpenRequests);
+                }
+            }
+        }
+    }
+
+    /// Counts a request on a connection of HTTP/2 or HTTP/3.
+    pub fn tell_shared_request(self, link: ConnId, bind: BindId) {
+        if self.links.speaks_h2(link) {
+            return self.tell_bind(bind, FrontCount::RequestsH2);
+        }
+        let (shared, worker) = (&self.ambient.shared, self.ambient.worker);
+        if let Some(row) = shared.quic_row(worker, bind.frontend) {
+            row.add(QuicCount::Requests, 1);
         }
     }
 
@@ -267,7 +299,7 @@ impl Accounts<'_> {
             self.at_listener(stream, |row| row.add_bytes(flowed));
         }
         shared.back_row(worker, stream.backend).add_bytes(flowed);
-        if stream.account.h2_client || stream.account.h2_server {
+        if stream.account.client != ClientVersion::H1 || stream.account.h2_server {
             self.tell_h2_bytes(stream, flowed);
         }
         if let Some(server) = stream.txn.server {

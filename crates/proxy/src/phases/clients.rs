@@ -6,6 +6,7 @@ use super::{ConnWait, Cx};
 use crate::ids::ConnId;
 use crate::link::{After, Hold, Linger, Role, Stage};
 use crate::runtime_config::deadline;
+use crate::shared::QuicCount;
 
 impl<D: Driver> Cx<'_, D> {
     /// A stream has released its client's connection.
@@ -194,9 +195,15 @@ impl<D: Driver> Cx<'_, D> {
         };
         if let Some(told) = told {
             let ambient = &core.ambient;
-            let row = ambient.shared.front_row(ambient.worker, client.frontend());
-            row.add_h2(&told.counts, 0);
-            row.end_h2();
+            let (shared, worker, frontend) = (&ambient.shared, ambient.worker, client.frontend());
+            if !told.is_h3 {
+                let row = shared.front_row(worker, frontend);
+                row.add_h2(&told.counts, 0);
+                row.end_h2();
+            } else if let Some(row) = shared.quic_row(worker, frontend) {
+                row.tell_frames(&told.counts);
+                row.take(QuicCount::OpenConnections);
+            }
         }
         client.session.tracked.end(self.io.now_ms());
         let shared = &core.ambient.shared;

@@ -205,6 +205,7 @@ impl<D: Driver> Cx<'_, D> {
         let link = self.add_server(stream, server, NO_SOCKET, (Box::default(), names.pool));
         self.core.links.dial(Dial {
             conn: link,
+            backend: server.backend,
             sock,
             to,
             client,

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use http::Head;
 use net::{Driver, Now, WorkerId};
-use sample::LogOrigin;
+use sample::{LogOrigin, Session};
 use telemetry::program::Event;
 
 use crate::backend::{Backends, View};
@@ -340,6 +340,36 @@ impl<D: Driver> Cx<'_, D> {
             memory: &mut core.rules,
         };
         Some(work(&mut cx))
+    }
+
+    /// The same for a client without a connection.
+    pub fn with_new_session<R>(
+        &mut self,
+        session: &mut Session,
+        work: impl FnOnce(&mut actions::Cx<'_>) -> R,
+    ) -> R {
+        let core = &mut *self.core;
+        let now = self.io.now();
+        let mut cx = actions::Cx {
+            scene: Scene {
+                eval: Eval {
+                    runtime_config: self.runtime_config,
+                    servers: self.servers,
+                    ambient: &core.ambient,
+                    io: &mut *self.io,
+                    now,
+                    session,
+                    client: None,
+                    server: None,
+                    input: &[],
+                    text: &mut core.text,
+                },
+                logging: &mut core.logging,
+            },
+            tracing: &mut core.tracing,
+            memory: &mut core.rules,
+        };
+        work(&mut cx)
     }
 
     // ---- logs and traces

@@ -14,6 +14,7 @@ mod http;
 mod limits;
 mod names;
 mod patterns;
+mod quic;
 mod rewrite;
 pub(crate) mod status;
 mod tables;
@@ -34,6 +35,7 @@ use crate::stream::RuleWait;
 use crate::tracing;
 pub(crate) use explain::Fate;
 pub(crate) use http::Outcome;
+pub(crate) use quic::Initial;
 pub(crate) use tcp::{ContentOutcome, Verdict};
 
 /// The context of rules.

@@ -67,7 +67,7 @@ pub use switches::{FrontendState, RateLimit};
 pub(crate) use tables::is_address_missing;
 pub use tables::{ServerRecord, ServerTables};
 pub use tallies::{BackCount, BackSums, FrontCount, FrontSums, Times};
-pub(crate) use tallies::{Class, FrontRow};
+pub(crate) use tallies::{Class, FrontRow, QuicCount, QuicRow, QuicSums};
 pub(crate) use tls::TlsConnections;
 pub use tls::TlsPlace;
 pub(crate) use turns::Turn;

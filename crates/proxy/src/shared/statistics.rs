@@ -5,7 +5,8 @@ use net::WorkerId;
 
 use super::latency::{LatencyRow, Whose};
 use super::tallies::{
-    BackCount, BackExtra, BackRow, BackSums, FrontCount, FrontRow, FrontSums, ServerRow, Tallies,
+    BackCount, BackExtra, BackRow, BackSums, FrontCount, FrontRow, FrontSums, QuicCount, QuicRow,
+    QuicSums, ServerRow, Tallies,
 };
 use super::{Count, Pace, Shared};
 use crate::ids::{BindId, ProxyId, ServerId};
@@ -32,6 +33,16 @@ impl Shared {
     #[inline]
     pub(crate) fn front_row(&self, worker: WorkerId, frontend: ProxyId) -> &FrontRow {
         self.tallies.front(worker, frontend)
+    }
+
+    /// `worker`'s row of HTTP/3 and QUIC of a frontend; none if no line has QUIC.
+    pub(crate) fn quic_row(&self, worker: WorkerId, frontend: ProxyId) -> Option<&QuicRow> {
+        self.tallies.quic(worker, frontend)
+    }
+
+    /// The counters of HTTP/3 and QUIC of a frontend.
+    pub(crate) fn quic_sums(&self, frontend: ProxyId) -> QuicSums {
+        self.tallies.quic_sums(frontend)
     }
 
     /// `worker`'s row of a listener of a frontend with `option socket-stats`.
@@ -104,14 +115,17 @@ impl Shared {
         proxies.all(|proxy| {
             let front = self.front_sums_uncorrected(proxy);
             let back = self.back_sums(proxy).counts;
+            let quic = self.quic_sums(proxy);
             let open = [
                 front.open_requests(),
                 front.get(FrontCount::H2OpenConnections),
                 front.get(FrontCount::H2OpenStreams),
                 back.get(BackCount::H2OpenConnections),
                 back.get(BackCount::H2OpenStreams),
+                quic.get(QuicCount::OpenConnections),
+                quic.get(QuicCount::OpenRequests),
             ];
-            open == [0; 5]
+            open == [0; 7]
         })
     }
 
@@ -158,6 +172,7 @@ impl Shared {
         if all {
             let sums = self.front_sums(frontend);
             self.tallies.front_extra(frontend).subtract(&sums);
+            self.tallies.clear_quic(frontend);
         }
         for place in 0..binds {
             let bind = BindId { frontend, place };

@@ -8,8 +8,8 @@ use stats::{Column, Kind, Row};
 use super::{Selection, View, health, modules};
 use crate::ids::{BindId, ProxyId, ServerId};
 use crate::shared::{
-    BackCount, BackSums, Count, FrontCount, FrontSums, FrontendState, Pace, ServerRecord, Times,
-    Whose,
+    BackCount, BackSums, Count, FrontCount, FrontSums, FrontendState, Pace, QuicCount,
+    ServerRecord, Times, Whose,
 };
 
 /// Counters of features that do not exist here; HAProxy shows 0 where a feature is unused.
@@ -196,18 +196,22 @@ impl<'a> View<'a> {
         );
         row.set(Column::H1sess, h1);
         row.set(Column::H2sess, h2);
-        row.set(Column::H3sess, 0_u64);
+        let quic = self.shared.quic_sums(id);
+        let h3 = quic.get(QuicCount::Sessions);
+        row.set(Column::H3sess, h3);
         row.set(
             Column::SessOther,
-            sums.get(FrontCount::Sessions).saturating_sub(h1 + h2),
+            sums.get(FrontCount::Sessions).saturating_sub(h1 + h2 + h3),
         );
         let requests_h2 = sums.get(FrontCount::RequestsH2);
+        let requests_h3 = quic.get(QuicCount::Requests);
+        let requests = sums.get(FrontCount::Requests);
         row.set(
             Column::H1req,
-            sums.get(FrontCount::Requests).saturating_sub(requests_h2),
+            requests.saturating_sub(requests_h2 + requests_h3),
         );
         row.set(Column::H2req, requests_h2);
-        row.set(Column::H3req, 0_u64);
+        row.set(Column::H3req, requests_h3);
         row.set(Column::ReqOther, 0_u64);
         row
     }

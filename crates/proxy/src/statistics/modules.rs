@@ -1,4 +1,4 @@
-//! Fills the fields of HAProxy's modules: HTTP/1, HTTP/2 and TLS.
+//! Fills the fields of HAProxy's modules: HTTP/1, HTTP/2, HTTP/3, QUIC and TLS.
 
 use config::model::Mode;
 use stats::{Column, Row};
@@ -6,7 +6,7 @@ use stats::{Column, Row};
 use super::View;
 use super::fill::zero;
 use crate::ids::{ProxyId, ServerId};
-use crate::shared::{BackCount, BackSums, Count, FrontCount, FrontSums};
+use crate::shared::{BackCount, BackSums, Count, FrontCount, FrontSums, QuicCount, QuicSums};
 
 /// Counters of TLS, of frontends and listeners.
 const FRONT_TLS: [(Column, FrontCount); 3] = [
@@ -56,8 +56,8 @@ const BACK_H2: [(Column, BackCount); 13] = [
     (Column::H2TotalStreams, BackCount::H2Streams),
 ];
 
-/// Connections, messages and bytes over HTTP/1: those of all versions without those of HTTP/2. Each
-/// worker counts on its own, so that a difference may lag.
+/// Connections, messages and bytes over HTTP/1: those of all versions without those of HTTP/2 and
+/// HTTP/3. Each worker counts on its own, so that a difference may lag.
 #[derive(Clone, Copy, Debug, Default)]
 struct Http1 {
     open_connections: u64,
@@ -95,24 +95,32 @@ pub(super) fn back_tls(row: &mut Row<'_>, sums: &BackSums) {
 }
 
 impl View<'_> {
-    /// Fills the HTTP/1 and HTTP/2 fields in the row of a frontend.
+    /// Fills the fields of all versions of HTTP, and of QUIC, in the row of a frontend.
     pub(super) fn front_modules(&self, row: &mut Row<'_>, id: ProxyId, sums: &FrontSums) {
         for (column, count) in FRONT_H2 {
             row.set(column, sums.get(count));
         }
-        self.front_http1(id, sums).fill(row);
+        let quic = self.shared.quic_sums(id);
+        for (column, count) in quic.columns() {
+            row.set(column, count);
+        }
+        self.front_http1(id, sums, &quic).fill(row);
     }
 
-    /// Fills the HTTP/1 and HTTP/2 fields in the row of a backend.
+    /// Fills the fields of all versions of HTTP, and of QUIC, in the row of a backend. There are no
+    /// servers over QUIC.
     pub(super) fn back_modules(&self, row: &mut Row<'_>, id: ProxyId, sums: &BackSums) {
         for (column, count) in BACK_H2 {
             row.set(column, sums.counts.get(count));
+        }
+        for (column, nothing) in QuicSums::default().columns() {
+            row.set(column, nothing);
         }
         self.back_http1(id, sums).fill(row);
     }
 
     /// HTTP/1 of a frontend's clients.
-    fn front_http1(&self, id: ProxyId, sums: &FrontSums) -> Http1 {
+    fn front_http1(&self, id: ProxyId, sums: &FrontSums, quic: &QuicSums) -> Http1 {
         if self.runtime_config.proxy(id).mode != Mode::Http {
             return Http1::default();
         }
@@ -120,16 +128,37 @@ impl View<'_> {
         // What is open now does not depend on what was cleared.
         let since_start = self.shared.front_sums_uncorrected(id);
         let open = since_start.open_requests();
-        let open = open.saturating_sub(of(FrontCount::H2OpenStreams));
+        let open_others = of(FrontCount::H2OpenStreams) + quic.get(QuicCount::OpenRequests);
         let connections = u64::from(self.shared.count(Count::Frontend(id)));
-        let without = |all, h2| of(all).saturating_sub(of(h2));
+        let connections_others =
+            of(FrontCount::H2OpenConnections) + quic.get(QuicCount::OpenConnections);
+        let without = |all, h2, h3| {
+            let others = of(h2) + quic.get(h3);
+            of(all).saturating_sub(others)
+        };
         Http1 {
-            open_connections: connections.saturating_sub(of(FrontCount::H2OpenConnections)),
-            open_streams: open,
-            connections: without(FrontCount::Sessions, FrontCount::H2Connections),
-            streams: without(FrontCount::Requests, FrontCount::RequestsH2),
-            bytes_in: without(FrontCount::BytesFromClients, FrontCount::H2BytesIn),
-            bytes_out: without(FrontCount::BytesToClients, FrontCount::H2BytesOut),
+            open_connections: connections.saturating_sub(connections_others),
+            open_streams: open.saturating_sub(open_others),
+            connections: without(
+                FrontCount::Sessions,
+                FrontCount::H2Connections,
+                QuicCount::Sessions,
+            ),
+            streams: without(
+                FrontCount::Requests,
+                FrontCount::RequestsH2,
+                QuicCount::Requests,
+            ),
+            bytes_in: without(
+                FrontCount::BytesFromClients,
+                FrontCount::H2BytesIn,
+                QuicCount::BytesIn,
+            ),
+            bytes_out: without(
+                FrontCount::BytesToClients,
+                FrontCount::H2BytesOut,
+                QuicCount::BytesOut,
+            ),
         }
     }
 

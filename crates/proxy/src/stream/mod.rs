@@ -106,10 +106,20 @@ pub(crate) struct Stream {
 pub(crate) struct Account {
     /// Its request is counted.
     pub request_counted: bool,
-    /// The client speaks HTTP/2.
-    pub h2_client: bool,
-    /// The server does.
+    /// The version that the client's connection speaks.
+    pub client: ClientVersion,
+    /// The server speaks HTTP/2.
     pub h2_server: bool,
+}
+
+/// The versions of HTTP that statistics tell apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ClientVersion {
+    /// HTTP/1, or no HTTP.
+    #[default]
+    H1,
+    H2,
+    H3,
 }
 
 /// The server's end of a stream.

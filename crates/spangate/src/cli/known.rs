@@ -31,7 +31,6 @@ const NOT_YET: &[&str] = &[
     "httpclient",
     "set ssl ech",
     "show cache",
-    "show quic",
     "show ssl ech",
     "show trace",
     "trace",

@@ -1,4 +1,5 @@
-//! The fields of HAProxy's modules in `show stat`: HTTP/1, HTTP/2 and TLS.
+//! The fields of HAProxy's modules in `show stat`: HTTP/1, HTTP/2 and TLS. Those of HTTP/3 and QUIC
+//! are 0 here.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -12,12 +13,34 @@ use crate::common::origin::{Origin, ok};
 use crate::common::tls::{Authority, secure};
 use crate::common::{DEFAULTS, Folder, Proxy, accept, address, listener, spawn};
 
-/// The fields of HAProxy's modules that are built in without QUIC, in order.
+/// The fields of HAProxy's modules, in its order.
 const MODULES: &str = "h2_headers_rcvd,h2_data_rcvd,h2_settings_rcvd,h2_rst_stream_rcvd,h2_goaway_rcvd,\
     h2_detected_conn_protocol_errors,h2_detected_strm_protocol_errors,h2_rst_stream_resp,\
     h2_goaway_resp,h2_open_connections,h2_backend_open_streams,h2_total_connections,\
     h2_backend_total_streams,ssl_sess,ssl_reused_sess,ssl_failed_handshake,ssl_ocsp_staple,\
-    ssl_failed_ocsp_staple,h1_open_connections,h1_open_streams,h1_total_connections,\
+    ssl_failed_ocsp_staple,\
+    h3_data,h3_headers,h3_cancel_push,h3_push_promise,h3_max_push_id,h3_goaway,h3_settings,\
+    h3_no_error,h3_general_protocol_error,h3_internal_error,h3_stream_creation_error,\
+    h3_closed_critical_stream,h3_frame_unexpected,h3_frame_error,h3_excessive_load,\
+    h3_id_error,h3_settings_error,h3_missing_settings,h3_request_rejected,\
+    h3_request_cancelled,h3_request_incomplete,h3_message_error,h3_connect_error,\
+    h3_version_fallback,pack_decompression_failed,qpack_encoder_stream_error,\
+    qpack_decoder_stream_error,quic_rxbuf_full,quic_dropped_pkt,quic_dropped_pkt_bufoverrun,\
+    quic_dropped_parsing_pkt,quic_socket_full,quic_sendto_err,quic_sendto_err_unknwn,\
+    quic_sent_pkt,quic_lost_pkt,quic_too_short_dgram,quic_retry_sent,quic_retry_validated,\
+    quic_retry_error,quic_half_open_conn,quic_hdshk_fail,quic_stless_rst_sent,\
+    quic_conn_migration_done,quic_transp_err_no_error,quic_transp_err_internal_error,\
+    quic_transp_err_connection_refused,quic_transp_err_flow_control_error,\
+    quic_transp_err_stream_limit_error,quic_transp_err_stream_state_error,\
+    quic_transp_err_final_size_error,quic_transp_err_frame_encoding_error,\
+    quic_transp_err_transport_parameter_error,quic_transp_err_connection_id_limit,\
+    quic_transp_err_protocol_violation_error,quic_transp_err_invalid_token,\
+    quic_transp_err_application_error,quic_transp_err_crypto_buffer_exceeded,\
+    quic_transp_err_key_update_error,quic_transp_err_aead_limit_reached,\
+    quic_transp_err_no_viable_path,quic_transp_err_crypto_error,\
+    quic_transp_err_unknown_error,quic_data_blocked,quic_stream_data_blocked,\
+    quic_streams_blocked_bidi,quic_streams_blocked_uni,quic_ncbuf_gap_limit,\
+    h1_open_connections,h1_open_streams,h1_total_connections,\
     h1_total_streams,h1_bytes_in,h1_bytes_out,h1_spliced_bytes_in,h1_spliced_bytes_out";
 
 fn start(folder: Folder, config: &str, listeners: &[(&str, &TcpListener)]) -> (Proxy, PathBuf) {
@@ -88,6 +111,10 @@ fn the_fields_stand_where_haproxy_has_them() {
         "{typed}"
     );
     assert!(typed.contains(".h1_open_streams.1:MGPV:u64:0\n"), "{typed}");
+    assert!(
+        typed.contains(".177.quic_half_open_conn.1:MGPV:u64:0\n"),
+        "{typed}"
+    );
     proxy.stop();
 }
 

@@ -62,8 +62,8 @@ fn commands_are_answered_over_every_socket() {
         "{unknown}"
     );
     assert!(unknown.ends_with("\n\n"), "{unknown:?}");
-    let missing = ask_unix(&numbers, "show quic\n");
-    let wanted = "[3]: Command 'show quic' is known but not implemented yet by this version.\n\n";
+    let missing = ask_unix(&numbers, "show cache\n");
+    let wanted = "[3]: Command 'show cache' is known but not implemented yet by this version.\n\n";
     assert_eq!(missing, wanted);
     assert_eq!(ask_unix(&plain, "\n"), "\n");
 

@@ -8,12 +8,13 @@ use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectError, ConnectionId, Side, TransportError};
 use rustls::ClientConfig;
 use rustls::pki_types::ServerName;
-use rustls::quic::{ClientConnection, KeyChange, Secrets, Suite, Version};
+use rustls::quic::{ClientConnection, KeyChange, Secrets as NextSecrets, Suite, Version};
 
 use super::{
     Agreed, failed, initial_keys, initial_suite, keys_of, parameters_of, retry, version_of,
 };
 use crate::Failure;
+use crate::secrets::{self, Secrets, SecretsKept};
 use crate::session::facts_of;
 
 /// The length of a Retry packet's integrity tag, bytes (RFC 9001 §5.8).
@@ -23,6 +24,7 @@ const RETRY_TAG_BYTES: usize = 16;
 pub struct QuicConnector {
     config: Arc<ClientConfig>,
     name: ServerName<'static>,
+    secrets: SecretsKept,
     /// The suite of Initial packets (RFC 9001 §5.2).
     initial: Suite,
 }
@@ -31,12 +33,14 @@ impl QuicConnector {
     pub(crate) fn new(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
+        secrets: SecretsKept,
     ) -> Result<QuicConnector, Failure> {
         let initial = initial_suite()
             .ok_or_else(|| Failure::protocol("no suite for Initial packets", None))?;
         Ok(QuicConnector {
             config,
             name,
+            secrets,
             initial,
         })
     }
@@ -54,13 +58,20 @@ impl crypto::ClientConfig for QuicConnector {
         let mut encoded = Vec::new();
         params.write(&mut encoded);
         let config = Arc::clone(&self.config);
+        let mut secrets = self.secrets.begin();
+        secrets::take_logged();
         // The library refuses options without TLS 1.3 or a suite for it.
-        let connection = ClientConnection::new(config, version, self.name.clone(), encoded)
+        let connection = ClientConnection::new(config, version, self.name.clone(), encoded.clone())
             .map_err(|_| ConnectError::EndpointStopping)?;
+        if let Some(secrets) = &mut secrets {
+            secrets.take_logged();
+        }
         Ok(Box::new(ClientSession {
             connection,
             version,
             initial: self.initial,
+            params: encoded,
+            secrets,
             failure: None,
             next: None,
             is_told: false,
@@ -73,9 +84,13 @@ struct ClientSession {
     connection: ClientConnection,
     version: Version,
     initial: Suite,
+    /// Our transport parameters, encoded.
+    params: Vec<u8>,
+    /// The secrets so far; none if they are not kept.
+    secrets: Option<Box<Secrets>>,
     failure: Option<Failure>,
     /// The secrets of the next key update.
-    next: Option<Secrets>,
+    next: Option<NextSecrets>,
     /// quinn-proto knows that the parameters of the handshake can be asked for.
     is_told: bool,
 }
@@ -87,10 +102,17 @@ impl crypto::Session for ClientSession {
 
     /// An [`Agreed`].
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
+        let facts = facts_of(&self.connection, None, None).map(|mut facts| {
+            facts.secrets.clone_from(&self.secrets);
+            facts
+        });
+        let peer = self.connection.quic_transport_parameters();
         Some(Box::new(Agreed {
-            facts: facts_of(&self.connection, None, None),
+            facts,
             failure: self.failure.clone(),
             serves_early: false,
+            local_parameters: self.params.clone(),
+            peer_parameters: peer.unwrap_or_default().to_vec(),
         }))
     }
 
@@ -112,7 +134,15 @@ impl crypto::Session for ClientSession {
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
-        if let Err(error) = self.connection.read_hs(bytes) {
+        if let Some(secrets) = &mut self.secrets {
+            secrets::take_logged();
+            secrets.look_in_messages(bytes);
+        }
+        let read = self.connection.read_hs(bytes);
+        if let Some(secrets) = &mut self.secrets {
+            secrets.take_logged();
+        }
+        if let Err(error) = read {
             let failed = failed(self.connection.alert(), &error);
             self.failure = Some(Failure::from(error));
             return Err(failed);

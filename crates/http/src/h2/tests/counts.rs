@@ -33,6 +33,7 @@ fn a_server_counts_frames_streams_and_errors() {
             sent_resets: counts.sent_resets,
             sent_goaways: 0,
             streams: 3,
+            ..Counts::default()
         }
     );
     let resets = told

@@ -103,10 +103,12 @@ impl Connection {
             }
             kind::SETTINGS => self.counts.settings += 1,
             kind::GOAWAY | kind::CANCEL_PUSH => {
+                self.counts.cancelled_pushes += u32::from(kind == kind::CANCEL_PUSH);
                 self.idle_frame()?;
                 is_number(len)?;
             }
             kind::MAX_PUSH_ID if self.role == Role::Server => {
+                self.counts.push_limits += 1;
                 self.idle_frame()?;
                 is_number(len)?;
             }

@@ -353,7 +353,10 @@ fn counts_of_a_server() {
         .end(4, b"b")
         .post(8)
         .reset(8, code::REQUEST_CANCELLED)
-        .all(12, &GET[..3]);
+        .all(12, &GET[..3])
+        .frame(CONTROL, kind::MAX_PUSH_ID, &[5])
+        .frame(CONTROL, kind::MAX_PUSH_ID, &[6])
+        .frame(CONTROL, kind::GOAWAY, &[0]);
     let told = feed(&mut server, &[&wire.0]);
     assert_eq!(told.error, None);
     let expected = Counts {
@@ -361,7 +364,9 @@ fn counts_of_a_server() {
         data: 2,
         settings: 1,
         resets: 1,
-        goaways: 0,
+        goaways: 1,
+        cancelled_pushes: 0,
+        push_limits: 2,
         connection_errors: 0,
         stream_errors: 1,
         sent_resets: 1,
@@ -370,4 +375,13 @@ fn counts_of_a_server() {
     };
     assert_eq!(server.take_counts(), expected);
     assert_eq!(server.take_counts(), Counts::default());
+    // There is no push to cancel.
+    let cancel = Wire::default().frame(CONTROL, kind::CANCEL_PUSH, &[0]);
+    assert_ends(&feed(&mut server, &[&cancel.0]), code::ID_ERROR);
+    let expected = Counts {
+        cancelled_pushes: 1,
+        connection_errors: 1,
+        ..Counts::default()
+    };
+    assert_eq!(server.take_counts(), expected);
 }

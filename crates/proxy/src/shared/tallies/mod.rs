@@ -6,9 +6,11 @@
 //! to a correction beside the cells, which is added when they are read. Values that meters already
 //! count have no cell here; the reader takes them from the meters.
 
+mod quic;
 mod rows;
 mod times;
 
+pub(crate) use quic::{QuicCount, QuicRow, QuicSums};
 pub use rows::{BackCount, FrontCount, FrontSums};
 pub(crate) use rows::{BackExtra, BackRow, Class, FrontExtra, FrontRow};
 pub(crate) use times::ServerRow;
@@ -28,6 +30,8 @@ use crate::ids::{BindId, ProxyId, ServerId};
 #[derive(Debug)]
 struct Own {
     fronts: Box<[FrontRow]>,
+    /// Rows of frontends with lines of QUIC.
+    quics: Box<[QuicRow]>,
     /// Rows of listeners of proxies with `option socket-stats`.
     binds: Box<[FrontRow]>,
     backs: Box<[BackRow]>,
@@ -40,7 +44,11 @@ pub(crate) struct Tallies {
     workers: Vec<Own>,
     /// By proxy: the number of bind lines of the proxies before it.
     binds_before: Vec<u32>,
+    /// By proxy: its place among those with lines of QUIC.
+    quic_places: Vec<Option<u32>>,
     front_extras: Box<[FrontExtra]>,
+    /// Added to the sums over the workers.
+    quic_corrections: Box<[QuicRow]>,
     bind_extras: Box<[FrontExtra]>,
     back_extras: Box<[BackExtra]>,
     server_extras: Grow<BackExtra>,
@@ -54,8 +62,12 @@ impl Tallies {
     pub fn new(config: &Config, workers: usize) -> Tallies {
         let proxies = config.proxies.len();
         let mut binds_before = Vec::new();
-        let (mut servers, mut binds) = (0, 0);
+        let mut quic_places = Vec::new();
+        let (mut servers, mut binds, mut quics) = (0, 0, 0);
         for proxy in &config.proxies {
+            let has_quic = quic::has_quic(proxy);
+            quic_places.push(has_quic.then_some(quics));
+            quics += u32::from(has_quic);
             binds_before.push(binds as u32);
             servers += proxy.servers.len();
             if proxy.options.socket_stats {
@@ -64,6 +76,7 @@ impl Tallies {
         }
         let own = || Own {
             fronts: rows(proxies),
+            quics: rows(quics as usize),
             binds: rows(binds),
             backs: rows(proxies),
             servers: Grow::new(rows(servers)),
@@ -71,6 +84,8 @@ impl Tallies {
         Tallies {
             workers: (0..workers).map(|_| own()).collect(),
             binds_before,
+            quic_places,
+            quic_corrections: rows(quics as usize),
             front_extras: rows(proxies),
             bind_extras: rows(binds),
             back_extras: rows(proxies),
@@ -92,6 +107,12 @@ impl Tallies {
             for (own, before) in pairs() {
                 own.fronts[place].copy(&before.fronts[place]);
                 own.backs[place].copy(&before.backs[place]);
+            }
+            if let (Some(to), Some(from)) = (self.quic_place(*proxy), before.quic_place(*proxy)) {
+                for (own, before) in pairs() {
+                    own.quics[to].copy(&before.quics[from]);
+                }
+                self.quic_corrections[to].copy(&before.quic_corrections[from]);
             }
             self.front_extras[place].copy(&before.front_extras[place]);
             self.back_extras[place].copy(&before.back_extras[place]);
@@ -122,12 +143,24 @@ impl Tallies {
         self.binds_before[bind.frontend.place()] as usize + bind.place
     }
 
+    /// The place of a proxy among those with lines of QUIC.
+    fn quic_place(&self, proxy: ProxyId) -> Option<usize> {
+        let place = *self.quic_places.get(proxy.place())?;
+        place.map(|place| place as usize)
+    }
+
     // ---- the rows of a worker
 
     /// The row of a frontend.
     #[inline]
     pub fn front(&self, worker: WorkerId, proxy: ProxyId) -> &FrontRow {
         &self.workers[worker.0 as usize].fronts[proxy.place()]
+    }
+
+    /// The row of HTTP/3 and QUIC of a frontend; none if no line has QUIC.
+    pub fn quic(&self, worker: WorkerId, proxy: ProxyId) -> Option<&QuicRow> {
+        let place = self.quic_place(proxy)?;
+        Some(&self.workers[worker.0 as usize].quics[place])
     }
 
     /// The row of a listener of a frontend with `option socket-stats`.
@@ -197,6 +230,22 @@ impl Tallies {
     pub fn front_sums_uncorrected(&self, proxy: ProxyId) -> FrontSums {
         let rows = self.workers.iter().map(|own| &own.fronts[proxy.place()]);
         FrontExtra::default().sums(rows)
+    }
+
+    /// The sums of HTTP/3 and QUIC of a frontend.
+    pub fn quic_sums(&self, proxy: ProxyId) -> QuicSums {
+        let Some(place) = self.quic_place(proxy) else {
+            return QuicSums::default();
+        };
+        let rows = self.workers.iter().map(|own| &own.quics[place]);
+        QuicSums::of(rows.chain([&self.quic_corrections[place]]))
+    }
+
+    /// Resets the counters of HTTP/3 and QUIC of a frontend.
+    pub fn clear_quic(&self, proxy: ProxyId) {
+        if let Some(place) = self.quic_place(proxy) {
+            self.quic_corrections[place].subtract(&self.quic_sums(proxy));
+        }
     }
 
     /// The sums of a listener of a frontend with `option socket-stats`.

@@ -44,6 +44,8 @@ pub(crate) struct Connection {
 /// What a connection has counted since it was last asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {
+    /// It speaks HTTP/3.
+    pub is_h3: bool,
     pub counts: Counts,
     /// The change of the number of open streams.
     pub opened: i64,
@@ -123,25 +125,23 @@ impl Connection {
         })
     }
 
-    /// What a connection of HTTP/2 has counted since the last call, for statistics.
-    pub fn tell(&mut self) -> Option<Told> {
+    /// What the connection has counted since the last call, for statistics.
+    pub fn tell(&mut self) -> Told {
         self.tell_with(self.codec.stream_count())
     }
 
     /// The same at its end.
-    pub fn tell_end(&mut self) -> Option<Told> {
+    pub fn tell_end(&mut self) -> Told {
         self.tell_with(0)
     }
 
-    fn tell_with(&mut self, streams: usize) -> Option<Told> {
-        if self.codec.is_h3() {
-            return None;
-        }
+    fn tell_with(&mut self, streams: usize) -> Told {
         let before = std::mem::replace(&mut self.told_streams, streams);
-        Some(Told {
+        Told {
+            is_h3: self.codec.is_h3(),
             counts: self.codec.take_counts(),
             opened: streams as i64 - before as i64,
-        })
+        }
     }
 
     /// The connection has no streams from now on. `ends_ms`: when it ends by itself. Returns its
