@@ -25,6 +25,8 @@ mod findings;
 mod h2;
 #[cfg(feature = "tls")]
 mod h2load;
+#[cfg(feature = "tls")]
+mod h3;
 mod http;
 #[cfg(feature = "tls")]
 mod https;
@@ -89,6 +91,12 @@ const COMMANDS: &[Command] = &[
         name: "h2",
         help: h2::HELP,
         run: h2::run,
+    },
+    #[cfg(feature = "tls")]
+    Command {
+        name: "h3",
+        help: h3::HELP,
+        run: h3::run,
     },
     #[cfg(feature = "tls")]
     Command {

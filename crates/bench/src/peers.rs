@@ -45,6 +45,12 @@ pub struct Peer {
         expect(dead_code, reason = "the command `h2` asks")
     )]
     pub http2_servers: bool,
+    /// Its configuration has HTTP/3.
+    #[cfg_attr(
+        not(feature = "tls"),
+        expect(dead_code, reason = "the command `h3` asks")
+    )]
+    pub http3: bool,
     /// It checks the health of servers actively.
     pub checks_servers: bool,
     /// It can send access logs to a UDP socket.
@@ -136,6 +142,8 @@ pub enum Listener {
     Http2(TlsFile),
     /// HTTP/2 with prior knowledge, without TLS.
     ClearHttp2,
+    /// HTTP/3, and HTTP/2 over TLS on the same port.
+    Http3(TlsFile),
 }
 
 /// A file with a certificate and its private key, in PEM.
@@ -316,6 +324,11 @@ pub fn start(
     ))
 }
 
+/// A proxy is asked for HTTP/3, for which it has no configuration here.
+fn no_http3() -> io::Error {
+    io::Error::new(io::ErrorKind::Unsupported, "there is no HTTP/3 for it here")
+}
+
 /// The first line that `program` prints with `arguments`, or why there is none.
 pub fn first_line(program: &Path, arguments: &[&str]) -> String {
     let printed = printed(program, arguments);
@@ -382,8 +395,12 @@ mod tests {
                 ..plain.clone()
             },
             Setting {
-                listener: Listener::Http2(pem),
+                listener: Listener::Http2(pem.clone()),
                 servers: Servers::Default,
+                ..plain.clone()
+            },
+            Setting {
+                listener: Listener::Http3(pem),
                 ..plain.clone()
             },
             Setting {
@@ -405,6 +422,9 @@ mod tests {
             if setting.servers == Servers::Http2 && !peer.http2_servers {
                 continue;
             }
+            if matches!(setting.listener, Listener::Http3(_)) && !peer.http3 {
+                continue;
+            }
             let dir = crate::workdir::Workdir::new("peers-test").unwrap();
             (peer.command)(&program, setting, dir.path()).unwrap();
             let mut all = String::new();
@@ -414,7 +434,10 @@ mod tests {
                 assert!(whole, "{}: {text}", peer.name);
                 all += &text;
             }
-            let tls = matches!(setting.listener, Listener::Https(_) | Listener::Http2(_));
+            let tls = matches!(
+                setting.listener,
+                Listener::Https(_) | Listener::Http2(_) | Listener::Http3(_)
+            );
             assert_eq!(all.contains("server.pem"), tls, "{}: {all}", peer.name);
             let routes = setting.host.is_some();
             for word in ["bench.test", "127.0.0.2"] {

@@ -15,6 +15,7 @@ pub const PEER: Peer = Peer {
     reads_haproxy: false,
     traces: false,
     http2_servers: true,
+    http3: true,
     checks_servers: false,
     logs: true,
     settle_ms: 0,
@@ -45,6 +46,7 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Listener::Https(pem) => ("https", "h1", Some(pem)),
         Listener::Http2(pem) => ("https", "h1 h2", Some(pem)),
         Listener::ClearHttp2 => ("http", "h1 h2c", None),
+        Listener::Http3(pem) => ("https", "h1 h2 h3", Some(pem)),
     };
     let tls = pem
         .map(|pem| format!("\ttls {pem} {pem}"))

@@ -16,6 +16,7 @@ pub const PEER: Peer = Peer {
     reads_haproxy: false,
     traces: false,
     http2_servers: true,
+    http3: false,
     checks_servers: false,
     // Its access logs go to files and to gRPC.
     logs: false,
@@ -38,13 +39,14 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         Listener::Https(_) => ("HTTP1", "http/1.1"),
         Listener::Http2(_) => ("AUTO", "h2, http/1.1"),
         Listener::ClearHttp2 => ("HTTP2", ""),
+        Listener::Http3(_) => return Err(super::no_http3()),
     };
     let tls = match &setting.listener {
         Listener::Https(pem) | Listener::Http2(pem) => fill(
             include_str!("../../templates/envoy-tls.yaml"),
             &[("pem", pem), ("alpn", &alpn)],
         ),
-        Listener::Http | Listener::ClearHttp2 => String::new(),
+        Listener::Http | Listener::ClearHttp2 | Listener::Http3(_) => String::new(),
     };
     let origins: Vec<String> = setting.origins().map(endpoint).collect();
     let text = fill(

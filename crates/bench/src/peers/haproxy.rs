@@ -21,6 +21,7 @@ pub const PEER: Peer = Peer {
     reads_haproxy: true,
     traces: false,
     http2_servers: true,
+    http3: true,
     checks_servers: true,
     logs: true,
     settle_ms: 0,
@@ -57,6 +58,10 @@ pub fn write_config(setting: &Setting, file: &Path) -> io::Result<()> {
         Listener::Https(pem) => format!(" ssl crt {pem}"),
         Listener::Http2(pem) => format!(" ssl crt {pem} alpn h2,http/1.1"),
         Listener::ClearHttp2 => " proto h2".to_owned(),
+        Listener::Http3(pem) => format!(
+            " ssl crt {pem} alpn h2,http/1.1\n    bind quic4@{} ssl crt {pem} alpn h3",
+            setting.listen
+        ),
     };
     let (reuse, server) = match setting.servers {
         Servers::Kept => ("    http-reuse always", ""),

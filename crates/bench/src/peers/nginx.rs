@@ -15,6 +15,7 @@ pub const PEER: Peer = Peer {
     reads_haproxy: false,
     traces: false,
     http2_servers: false,
+    http3: true,
     checks_servers: false,
     logs: true,
     settle_ms: 0,
@@ -33,10 +34,15 @@ fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command>
         .workers
         .map_or("auto".to_owned(), |count| count.to_string());
     let (listener, pem) = match &setting.listener {
-        Listener::Http => ("", None),
-        Listener::Https(pem) => (" ssl", Some(pem)),
-        Listener::Http2(pem) => (" ssl http2", Some(pem)),
-        Listener::ClearHttp2 => (" http2", None),
+        Listener::Http => (String::new(), None),
+        Listener::Https(pem) => (" ssl".to_owned(), Some(pem)),
+        Listener::Http2(pem) => (" ssl http2".to_owned(), Some(pem)),
+        Listener::ClearHttp2 => (" http2".to_owned(), None),
+        // From version 1.25 on.
+        Listener::Http3(pem) => {
+            let quic = format!(" ssl;\n        listen {} quic reuseport", setting.listen);
+            (quic, Some(pem))
+        }
     };
     // Versions before 1.23.4 do not enable TLS 1.3 by default.
     let tls = pem

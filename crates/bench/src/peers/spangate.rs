@@ -8,6 +8,7 @@ pub const PEER: Peer = Peer {
     reads_haproxy: true,
     traces: true,
     http2_servers: true,
+    http3: true,
     checks_servers: true,
     logs: true,
     settle_ms: 0,

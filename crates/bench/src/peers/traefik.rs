@@ -16,6 +16,7 @@ pub const PEER: Peer = Peer {
     reads_haproxy: false,
     traces: false,
     http2_servers: true,
+    http3: false,
     checks_servers: false,
     // Its access logs go to files and to OTLP.
     logs: false,
@@ -26,6 +27,9 @@ pub const PEER: Peer = Peer {
 };
 
 fn command(program: &Path, setting: &Setting, dir: &Path) -> io::Result<Command> {
+    if matches!(setting.listener, Listener::Http3(_)) {
+        return Err(super::no_http3());
+    }
     let routes = dir.join("traefik-routes.yml");
     let text = fill(
         START,
@@ -48,7 +52,7 @@ fn fill_routes(setting: &Setting) -> String {
         None => "PathPrefix(`/`)".to_owned(),
     };
     let (router_tls, tls) = match &setting.listener {
-        Listener::Http | Listener::ClearHttp2 => ("", String::new()),
+        Listener::Http | Listener::ClearHttp2 | Listener::Http3(_) => ("", String::new()),
         Listener::Https(pem) => ("      tls: {}", certificates(pem, "http/1.1")),
         Listener::Http2(pem) => ("      tls: {}", certificates(pem, "h2, http/1.1")),
     };
