@@ -1,15 +1,17 @@
 """QUIC's packets outside of streams, with aioquic: `http3_packets.py PROGRAM`.
 
-Key updates (RFC 9001 section 6), version negotiation (RFC 9000 section 6) and stateless resets (RFC 9000
-section 10.3).
+Key updates (RFC 9001 section 6), version negotiation (RFC 9000 section 6), stateless resets (RFC 9000
+section 10.3), and peers that draw out the end of their connections (RFC 9000 section 10.2).
 """
 
 import os
 import signal
 import socket
 import sys
+import time
 
 from aioquic.buffer import Buffer
+from aioquic.quic import connection
 from aioquic.quic.packet import QuicProtocolVersion
 from aioquic.tls import Epoch
 from h3_client import BIG, DEADLINE, certificate, free_port, origin, running
@@ -17,6 +19,7 @@ from h3_steps import Client
 
 UNKNOWN_VERSION = 0x1A2A3A4A
 RESET_TOKEN = 16
+TLS_PLACES = 8
 
 CONFIG = """
 global
@@ -114,6 +117,25 @@ def stateless_reset(command, port):
             assert other.answer(other.ask("/")) == b"/"
 
 
+def slow_ends(port):
+    """A closed connection does not count as one with TLS, however long its client says to acknowledge."""
+    parameters = connection.QuicTransportParameters
+
+    def slow(**fields):
+        return parameters(**(fields | {"max_ack_delay": 16383}))
+
+    connection.QuicTransportParameters = slow
+    # Each end takes three times the delay.
+    ends = time.monotonic() + DEADLINE
+    try:
+        for _ in range(4 * TLS_PLACES):
+            with Client(port) as one:
+                assert one.answer(one.ask("/")) == b"/"
+                assert time.monotonic() < ends, "it waits for clients that have gone"
+    finally:
+        connection.QuicTransportParameters = parameters
+
+
 def main():
     port = free_port()
     with certificate() as crt:
@@ -130,7 +152,10 @@ def main():
             version_negotiation(port)
         write("cluster-secret shared")
         stateless_reset(command, port)
-    print("interop: HTTP/3 with aioquic: key updates, version negotiation, stateless resets: ok")
+        write(f"maxsslconn {TLS_PLACES}")
+        with running(command, port):
+            slow_ends(port)
+    print("interop: HTTP/3 with aioquic: key updates, version negotiation, stateless resets, slow ends: ok")
 
 
 main()

@@ -233,6 +233,18 @@ impl Connection {
         self.look();
     }
 
+    /// Ends the time in which a closed connection still answers its peer (RFC 9000 §10.2). The peer
+    /// decides how long that is: its `max_ack_delay` counts three times. Packets that come later are
+    /// those of an unknown connection. Does nothing before it is closed.
+    pub fn forget(&mut self) {
+        if self.inner.is_closed()
+            && let Some(end) = self.inner.poll_timeout()
+        {
+            self.inner.handle_timeout(end);
+            self.look();
+        }
+    }
+
     // ---- streams
 
     /// The next thing that came; none if nothing more is here.

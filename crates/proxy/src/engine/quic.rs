@@ -37,6 +37,8 @@ pub use watch::{QuicView, QuicsAsked, QuicsPart};
 const REQUEST_CANCELLED: u64 = 0x10c;
 /// How long a connection that has ended here waits until its peer has everything, milliseconds.
 const LEAVE_MS: u64 = 5_000;
+/// How long a connection that is closed then answers its peer, milliseconds.
+const CLOSED_MS: u64 = 1_000;
 /// How long the connections of QUIC go on after the listener that they need was removed,
 /// milliseconds. Clients that begin a connection meanwhile may be refused, although another listener
 /// has the port.
@@ -797,20 +799,28 @@ impl<D: Driver> Turn<'_, D> {
             };
             // Nobody reads what still comes.
             while quic.connection.receive().is_some() {}
+            let mut ends_ms = ends_ms;
             if !quic.connection.is_closed() && (quic.connection.is_quiet() || now_ms >= ends_ms) {
                 quic.end();
+                ends_ms = now_ms + CLOSED_MS;
             }
             transmit(self.cx.io, &mut core.timers, &mut quics, &mut quic);
+            if quic.connection.is_closed() {
+                quic.free_place();
+                // Nothing comes to the socket of a connection to a server any more.
+                if now_ms >= ends_ms || server_sock(&quic).is_some() {
+                    quic.connection.forget();
+                    quics.settle(&mut quic.connection);
+                }
+            }
             if quic.connection.is_drained() {
                 core.timers.remove(quic.timer);
                 quics.unused.extend(server_sock(&quic));
                 count::tell_end(&core.ambient, &mut quic);
                 continue;
             }
-            if !quic.connection.is_closed() {
-                let due_ms = core.timers.deadline_ms(quic.timer).min(ends_ms);
-                core.timers.set(quic.timer, due_ms);
-            }
+            let due_ms = core.timers.deadline_ms(quic.timer).min(ends_ms);
+            core.timers.set(quic.timer, due_ms);
             quics.places.insert(handle, Place::Leaving(quic, ends_ms));
         }
         for sock in quics.unused.drain(..) {

@@ -54,7 +54,7 @@ pub(crate) struct Quic {
     is_touched: bool,
     records: Records,
     /// Its place in the count of TLS connections.
-    _place: TlsPlace,
+    place: Option<TlsPlace>,
 }
 
 impl Quic {
@@ -76,7 +76,7 @@ impl Quic {
             early_ends_ms: None,
             is_touched: false,
             records: Records::default(),
-            _place: place,
+            place: Some(place),
         })
     }
 
@@ -100,6 +100,12 @@ impl Quic {
         if abort {
             self.end();
         }
+    }
+
+    /// The connection is closed: it no longer counts as one with TLS, although it may still answer its
+    /// peer for a while.
+    pub fn free_place(&mut self) {
+        self.place = None;
     }
 
     /// The connection is closed with the next datagrams, unless that was asked for already: the

@@ -305,3 +305,25 @@ fn an_address_without_a_port_is_refused() {
         .connect(0, &Client::new(&Limits::default()), tls, to);
     assert!(begun.is_err());
 }
+
+/// A peer says how long its acknowledgements may take, which draws out the end of a connection.
+#[test]
+fn a_closed_connection_can_be_forgotten() {
+    let mut pair = Pair::new(&Limits::default(), "one.test");
+    pair.run(|pair| pair.client().news().is_established);
+    let client = pair.client.connection.as_mut().expect("a connection");
+    client.forget();
+    pair.client.endpoint.settle(client);
+    assert!(!client.is_closed() && !client.is_drained());
+    let now_ns = pair.now_ns;
+    pair.client().close(now_ns, 0, b"");
+    pair.run(|pair| pair.server().news().is_lost);
+    for side in [&mut pair.client, &mut pair.server] {
+        let connection = side.connection.as_mut().expect("a connection");
+        assert!(connection.is_closed() && !connection.is_drained());
+        connection.forget();
+        side.endpoint.settle(connection);
+        assert!(connection.is_drained());
+        assert_eq!(side.endpoint.connections(), 0);
+    }
+}

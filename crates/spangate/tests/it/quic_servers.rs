@@ -205,6 +205,13 @@ fn a_server_that_is_away_is_left_at_once() {
     let proxy = Proxy::start(&config, &[("ALONE", &alone), ("OTHER", &other)]);
     assert_eq!(Client::connect(address(&alone)).get("/").status, 503);
     assert_eq!(Client::connect(address(&other)).get("/").status, 200);
+    // The sockets of connections that are over are closed at once.
+    for _ in 0..60 {
+        assert_eq!(Client::connect(address(&alone)).get("/").status, 503);
+    }
+    let descriptors = format!("/proc/{}/fd", proxy.running.pid());
+    let open = std::fs::read_dir(descriptors).expect("descriptors").count();
+    assert!(open < 60, "{open} descriptors");
     proxy.stop();
 }
 
