@@ -4,7 +4,7 @@
 mod count;
 mod watch;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ pub(crate) struct Quics {
     records: Vec<u8>,
     packets: Vec<u8>,
     /// Connections whose datagrams found no room, by the sockets.
-    waiting: Vec<(DatagramSock, usize)>,
+    waiting: HashSet<(DatagramSock, usize)>,
     /// Sockets of connections to servers that are over.
     unused: Vec<SockId>,
     /// Connections without links that may have something to send.
@@ -115,7 +115,7 @@ impl Quics {
             arrivals: Vec::new(),
             records: Vec::new(),
             packets: Vec::new(),
-            waiting: Vec::new(),
+            waiting: HashSet::new(),
             unused: Vec::new(),
             moved: Vec::new(),
             closing: Vec::new(),
@@ -218,13 +218,10 @@ impl Engine {
         let Some(quics) = self.state.quics.as_mut() else {
             return;
         };
-        let mut at = 0;
-        while let Some((of, handle)) = quics.waiting.get(at).copied() {
-            if of != sock {
-                at += 1;
-                continue;
-            }
-            quics.waiting.swap_remove(at);
+        let of_sock = quics.waiting.extract_if(|(of, _)| *of == sock);
+        let mut handles: Vec<usize> = of_sock.map(|(_, handle)| handle).collect();
+        handles.sort_unstable();
+        for handle in handles {
             quics.at(&mut self.core, handle, |_| ());
         }
     }
@@ -887,7 +884,7 @@ impl<D: Driver> Turn<'_, D> {
         let (mut links, mut leaving) = (Vec::new(), Vec::new());
         for (handle, place) in &mut quics.places {
             match place {
-                Place::Link(conn) => links.push(*conn),
+                Place::Link(conn) => links.push((*handle, *conn)),
                 Place::Leaving(quic, ends_ms) if of(quic.sock) => {
                     *ends_ms = 0;
                     leaving.push(*handle);
@@ -895,10 +892,13 @@ impl<D: Driver> Turn<'_, D> {
                 Place::Leaving(..) => {}
             }
         }
+        // In the same order in every run.
+        leaving.sort_unstable();
+        links.sort_unstable_by_key(|(handle, _)| *handle);
         for handle in leaving {
             quics.leaving_moves(handle);
         }
-        for conn in links {
+        for (_, conn) in links {
             let quic = self.cx.core.links.quic_mut(conn);
             if let Some(quic) = quic.filter(|quic| of(quic.sock)) {
                 quic.end();
@@ -967,7 +967,9 @@ fn transmit<D: Driver>(io: &mut D, timers: &mut Timers, quics: &mut Quics, quic:
     loop {
         if !io.datagram_room(quic.sock) {
             quic.without_room += 1;
-            quics.waiting.push((quic.sock, quic.connection.handle().0));
+            quics
+                .waiting
+                .insert((quic.sock, quic.connection.handle().0));
             break;
         }
         match quic.connection.transmit(now_ns, &mut quics.packets) {
