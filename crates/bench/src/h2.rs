@@ -76,15 +76,13 @@ impl Case {
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "h2", &[1])?;
     let sides = [Side::Clients, Side::Both, Side::Clear];
-    let cases: Vec<Case> = options
-        .workers
-        .iter()
-        .flat_map(|&workers| sides.map(|side| Case { side, workers }))
-        .filter(|case| options.wants(&case.name()))
-        .collect();
-    if options.announce(&cases.iter().map(Case::name).collect::<Vec<_>>())? {
+    let Some(cases) = options.choose(
+        |workers| sides.map(|side| Case { side, workers }),
+        Case::name,
+    )?
+    else {
         return Ok(());
-    }
+    };
     let bench = Bench::new(options)?;
     let server = TlsFile(Certificates::write(bench.workdir.path())?.server);
     let origin = http2_origin(&bench)?;

@@ -43,6 +43,16 @@ const CASES: &[(Body, u32, Load)] = &[
 ];
 
 impl Case {
+    /// All cases with so many workers.
+    fn every(workers: u32) -> impl Iterator<Item = Case> {
+        CASES.iter().map(move |&(body, connections, load)| Case {
+            body,
+            connections,
+            load,
+            workers,
+        })
+    }
+
     fn streams(&self) -> u32 {
         match self.load {
             Load::Kept(streams) => streams,
@@ -78,22 +88,9 @@ impl Case {
 /// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "h3", &[1])?;
-    let cases: Vec<Case> = options
-        .workers
-        .iter()
-        .flat_map(|&workers| {
-            CASES.iter().map(move |&(body, connections, load)| Case {
-                body,
-                connections,
-                load,
-                workers,
-            })
-        })
-        .filter(|case| options.wants(&case.name()))
-        .collect();
-    if options.announce(&cases.iter().map(Case::name).collect::<Vec<_>>())? {
+    let Some(cases) = options.choose(Case::every, Case::name)? else {
         return Ok(());
-    }
+    };
     let bench = Bench::new(options)?;
     let server = TlsFile(Certificates::write(bench.workdir.path())?.server);
     let able = able(&bench, &server);

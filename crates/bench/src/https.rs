@@ -9,6 +9,7 @@ mod line;
 pub mod open_loop;
 pub mod probe;
 mod schedule;
+pub mod tally;
 
 pub use connect::{Offer, config, connect};
 pub use exchange::request;

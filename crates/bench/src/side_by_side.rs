@@ -129,10 +129,26 @@ impl Options {
         Ok(self.list)
     }
 
-    /// Whether a case of this name is selected. Without filters, every case is.
+    /// The cases that the filters select by name, of those `every` gives for each number of workers;
+    /// without filters, all. None if they are only listed.
+    ///
+    /// # Errors
+    /// There are none.
     #[cfg(feature = "tls")]
-    pub fn wants(&self, name: &str) -> bool {
-        self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter))
+    pub fn choose<C, I: IntoIterator<Item = C>>(
+        &self,
+        every: impl Fn(u32) -> I,
+        name: impl Fn(&C) -> String,
+    ) -> Result<Option<Vec<C>>, Failure> {
+        let is_wanted = |name: &str| {
+            self.filters.is_empty() || self.filters.iter().any(|filter| name.contains(filter))
+        };
+        let all = self.workers.iter().flat_map(|workers| every(*workers));
+        let (names, cases): (Vec<String>, Vec<C>) = all
+            .map(|case| (name(&case), case))
+            .filter(|(name, _)| is_wanted(name))
+            .unzip();
+        Ok((!self.announce(&names)?).then_some(cases))
     }
 }
 

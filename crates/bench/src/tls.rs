@@ -47,6 +47,16 @@ const CASES: &[(Body, u32, Load)] = &[
 ];
 
 impl Case {
+    /// All cases with so many workers.
+    fn every(workers: u32) -> impl Iterator<Item = Case> {
+        CASES.iter().map(move |&(body, connections, load)| Case {
+            body,
+            connections,
+            load,
+            workers,
+        })
+    }
+
     fn name(&self) -> String {
         let load = match self.load {
             Load::Kept => "keep",
@@ -76,22 +86,9 @@ impl Case {
 /// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "tls", &[1])?;
-    let cases: Vec<Case> = options
-        .workers
-        .iter()
-        .flat_map(|&workers| {
-            CASES.iter().map(move |&(body, connections, load)| Case {
-                body,
-                connections,
-                load,
-                workers,
-            })
-        })
-        .filter(|case| options.wants(&case.name()))
-        .collect();
-    if options.announce(&cases.iter().map(Case::name).collect::<Vec<_>>())? {
+    let Some(cases) = options.choose(Case::every, Case::name)? else {
         return Ok(());
-    }
+    };
     let bench = Bench::new(options)?;
     let files = Files {
         server: TlsFile(Certificates::write(bench.workdir.path())?.server),

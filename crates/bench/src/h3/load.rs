@@ -18,7 +18,7 @@ use quic::{Arrival, Client, Connection, Endpoint, Keys, Limits, Owner, Records, 
 use crate::Failure;
 use crate::clock;
 use crate::https::PATIENCE;
-use crate::https::latency::Latencies;
+use crate::https::tally::Tally;
 use crate::sys;
 use crate::wrk::Outcome;
 
@@ -81,11 +81,8 @@ struct Load<'a> {
     connector: Connector,
     epoll: Epoll,
     places: Vec<Place>,
-    zero: Instant,
     ends: Instant,
-    latencies: Latencies,
-    errors: u64,
-    example: Option<String>,
+    tally: Tally,
     received: ReceiveBatch,
     sent: SendBatch,
     packets: Vec<u8>,
@@ -114,7 +111,7 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
         },
         ..ConnectorOptions::default()
     });
-    let zero = clock::now();
+    let tally = Tally::start();
     let mut load = Load {
         plan,
         endpoint,
@@ -126,16 +123,12 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
         connector: connector.map_err(|error| format!("{error:?}"))?,
         epoll: Epoll::new()?,
         places: Vec::new(),
-        zero,
-        ends: zero + Duration::from_secs(u64::from(plan.seconds)),
-        latencies: Latencies::default(),
-        errors: 0,
-        example: None,
+        ends: tally.started() + Duration::from_secs(u64::from(plan.seconds)),
+        tally,
         received: ReceiveBatch::new(),
         sent: SendBatch::default(),
         packets: Vec::new(),
     };
-    let busy = sys::thread_time();
     for number in 0..plan.connections as usize {
         let place = load.begin()?;
         load.watch(&place, number)?;
@@ -143,29 +136,11 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
         load.serve(number)?;
     }
     load.run()?;
-    let seconds = (clock::now() - zero).as_secs_f64();
-    let share = (sys::thread_time() - busy).as_secs_f64() / seconds;
-    if share > 0.95 {
-        eprintln!(
-            "the client used {:.0} % of its core and may limit the rate; this does not affect the CPU per request",
-            100.0 * share
-        );
-    }
-    if let Some(example) = &load.example {
-        let (errors, answers) = (load.errors, load.latencies.count());
-        eprintln!("{errors} errors and {answers} responses; the first error: {example}");
-    }
-    if load.latencies.count() == 0 {
+    let outcome = load.tally.outcome();
+    if outcome.requests == 0 {
         return Err("no request was answered over HTTP/3".into());
     }
-    let [p50_us, p99_us] = load.latencies.percentiles([50, 99]);
-    Ok(Outcome {
-        requests: load.latencies.count(),
-        per_second: load.latencies.count() as f64 / seconds,
-        p50_us,
-        p99_us,
-        errors: load.errors,
-    })
+    Ok(outcome)
 }
 
 /// Bytes that differ from run to run: ids of connections must.
@@ -177,7 +152,7 @@ fn random() -> io::Result<[u8; 32]> {
 
 impl Load<'_> {
     fn now_ns(&self) -> u64 {
-        u64::try_from((clock::now() - self.zero).as_nanos()).unwrap_or(u64::MAX)
+        u64::try_from((clock::now() - self.tally.started()).as_nanos()).unwrap_or(u64::MAX)
     }
 
     fn watch(&self, place: &Place, number: usize) -> io::Result<()> {
@@ -299,13 +274,13 @@ impl Load<'_> {
         if news.is_lost {
             let lost = self.places[number].connection.lost();
             let why = lost.map_or_else(|| "lost".to_owned(), |lost| format!("{lost:?}"));
-            self.failed(why);
+            self.tally.failed(why);
             self.places[number].is_over = true;
         }
         if clock::now() - self.places[number].begun > PATIENCE
             && !self.places[number].is_established
         {
-            self.failed("no handshake in time".to_owned());
+            self.tally.failed("no handshake in time".to_owned());
             self.places[number].is_over = true;
         }
         if self.places[number].is_over {
@@ -319,11 +294,6 @@ impl Load<'_> {
         }
         self.transmit(number);
         Ok(())
-    }
-
-    fn failed(&mut self, why: String) {
-        self.errors += 1;
-        self.example.get_or_insert(why);
     }
 
     /// Reads the responses.
@@ -374,7 +344,7 @@ impl Load<'_> {
                     _ => continue,
                 };
                 if ends && let Some(asked) = place.asked.remove(&stream.0) {
-                    self.latencies.record(now - asked);
+                    self.tally.answered(now - asked);
                     place.is_over |= self.plan.fresh;
                 }
             }
@@ -389,7 +359,7 @@ impl Load<'_> {
             }
         }
         if let Some(why) = failure {
-            self.failed(why);
+            self.tally.failed(why);
         }
     }
 

@@ -15,7 +15,7 @@ use tokio::task::LocalSet;
 use super::PATIENCE;
 use super::connect::{Offer, config, connect};
 use super::exchange::{exchange, request};
-use super::latency::Latencies;
+use super::tally::Tally;
 use crate::Failure;
 use crate::clock::{self, Deadline};
 use crate::sys;
@@ -39,17 +39,6 @@ pub struct Plan {
 
 /// How long a failed client waits before it connects again.
 const PAUSE: Duration = Duration::from_millis(10);
-/// From this share of a core on, the client may limit the rate.
-const CLIENT_SHARE_MAX: f64 = 0.95;
-
-#[derive(Default)]
-struct Tally {
-    latencies: Latencies,
-    errors: u64,
-    /// The first error as text.
-    example: Option<String>,
-}
-
 /// Runs it on one thread. A latency includes the connection, the handshake and the request.
 ///
 /// # Errors
@@ -58,36 +47,16 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let tally = Rc::new(RefCell::new(Tally::default()));
+    let tally = Rc::new(RefCell::new(Tally::start()));
     let clients = LocalSet::new();
-    let (start, busy) = (clock::now(), sys::thread_time());
     for _ in 0..plan.connections {
         // Each client has its own session store: a session resumes one connection.
         let config = config(Offer::Measured, &[], plan.resumes)?;
         clients.spawn_local(client(*plan, config, Rc::clone(&tally)));
     }
     runtime.block_on(clients);
-    let seconds = (clock::now() - start).as_secs_f64();
-    let share = (sys::thread_time() - busy).as_secs_f64() / seconds;
-    if share > CLIENT_SHARE_MAX {
-        eprintln!(
-            "the client used {:.0} % of its core and may limit the rate; this does not affect the CPU per request",
-            100.0 * share
-        );
-    }
-    let mut tally = tally.take();
-    if let Some(example) = tally.example {
-        let (errors, answers) = (tally.errors, tally.latencies.count());
-        eprintln!("{errors} errors and {answers} responses; the first error: {example}");
-    }
-    let [p50_us, p99_us] = tally.latencies.percentiles([50, 99]);
-    Ok(Outcome {
-        requests: tally.latencies.count(),
-        per_second: tally.latencies.count() as f64 / seconds,
-        p50_us,
-        p99_us,
-        errors: tally.errors,
-    })
+    let tally = Rc::into_inner(tally).ok_or("a client has not ended")?;
+    Ok(tally.into_inner().outcome())
 }
 
 /// One client: connects, sends a request, reads to the end, and repeats.
@@ -107,7 +76,7 @@ async fn client(plan: Plan, config: Arc<ClientConfig>, tally: Rc<RefCell<Tally>>
             let mut tally = tally.borrow_mut();
             let problem = match outcome {
                 Ok((time, resumed)) => {
-                    tally.latencies.record(time);
+                    tally.answered(time);
                     // The first connection has no session to resume.
                     let other = !first && resumed != plan.resumes;
                     other.then(|| format!("resumed: {resumed}"))
@@ -115,8 +84,7 @@ async fn client(plan: Plan, config: Arc<ClientConfig>, tally: Rc<RefCell<Tally>>
                 Err(error) => Some(error.to_string()),
             };
             if let Some(problem) = problem {
-                tally.errors += 1;
-                tally.example.get_or_insert(problem);
+                tally.failed(problem);
             }
         }
         first = false;
