@@ -8,9 +8,10 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use crate::plain_connect;
 use spangate_net::epoll::{EpollDriver, Listener, Setup, SocketBuffers};
 use spangate_net::{
-    Accepted, Addr, Close, Connect, Driver, Engine, Labels, ListenerId, Message, SockId, TcpInfo,
+    Accepted, Addr, Close, Driver, Engine, Labels, ListenerId, Message, SockId, TcpInfo,
     TcpOptions, Took, WorkerId,
 };
 
@@ -194,18 +195,10 @@ impl Relay {
 
 impl<D: Driver> Acts<D> for Relay {
     fn accepted(&mut self, driver: &mut D, sock: SockId, _: Accepted) {
-        let to = Addr::Inet(self.to);
-        let connect = Connect {
-            to: &to,
-            from: None,
-            is_foreign: false,
-            fast_open: false,
-            interface: None,
-            keepalive: None,
-            tcp: &TcpOptions::default(),
-            labels: Labels::default(),
-        };
-        let server = driver.connect(&connect).expect("a connection");
+        let (to, tcp) = (Addr::Inet(self.to), TcpOptions::default());
+        let server = driver
+            .connect(&plain_connect(&to, &tcp))
+            .expect("a connection");
         self.pairs.push([sock, server]);
         driver.pause(sock);
     }

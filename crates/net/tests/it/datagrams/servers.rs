@@ -1,22 +1,13 @@
 //! Datagram sockets to servers.
 
 use super::*;
-use spangate_net::{Connect, ConnectError, Labels, TcpOptions};
+use crate::plain_connect;
+use spangate_net::{ConnectError, TcpOptions};
 
 /// Has the worker open a socket to a server.
 fn connect(serving: &Serving, to: SocketAddr) -> Result<SockId, ConnectError> {
-    serving.order(move |driver| {
-        driver.connect_datagrams(&Connect {
-            to: &Addr::Inet(to),
-            from: None,
-            is_foreign: false,
-            fast_open: false,
-            interface: None,
-            keepalive: None,
-            tcp: &TcpOptions::default(),
-            labels: Labels::default(),
-        })
-    })
+    let (to, tcp) = (Addr::Inet(to), TcpOptions::default());
+    serving.order(move |driver| driver.connect_datagrams(&plain_connect(&to, &tcp)))
 }
 
 fn send(serving: &Serving, sock: SockId, to: SocketAddr, bytes: &'static [u8]) {
