@@ -11,7 +11,6 @@ mod exchanges;
 mod incoming;
 mod life;
 mod quic;
-mod quic_servers;
 mod relayed;
 mod renewal;
 mod secure;

@@ -23,7 +23,8 @@ pub(super) fn tell(ambient: &Ambient, user: QuicUser, column: Column, by: u64) {
     }
 }
 
-/// A connection is no longer among those whose clients have not shown their address.
+/// The client of a half-open connection has shown its address, or the connection has ended: lowers
+/// the gauge.
 pub(super) fn end_half_open(ambient: &Ambient, quic: &mut QuicLink) {
     if std::mem::take(&mut quic.is_half_open)
         && let Some(row) = row_of(ambient, quic.user)

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use net::{Close, Driver, SockId};
 use sample::{ConnError, TlsFacts};
 
-use super::Turn;
-use super::quic::{Place, server_sock};
-use super::secure::failed_facts;
+use super::super::Turn;
+use super::super::secure::failed_facts;
+use super::{Place, server_sock};
 use crate::ids::{ConnId, Owner};
 use crate::link::{Dial, QuicLink, QuicUser};
 use crate::phases::account::TlsEnd;
@@ -82,7 +82,7 @@ impl<D: Driver> Turn<'_, D> {
 
     /// The network reports that nobody receives what is sent to a server. A connection that is
     /// established goes on: the report may be forged, and its timeouts end it.
-    pub(super) fn server_unreachable(&mut self, sock: SockId) {
+    pub(in crate::engine) fn server_unreachable(&mut self, sock: SockId) {
         let Some(quics) = &self.state.quics else {
             return;
         };
