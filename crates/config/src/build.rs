@@ -190,7 +190,16 @@ pub struct Shared<'a> {
     pub filter_ids: Vec<(String, crate::tree::Span)>,
 }
 
+/// The line of `global` that allows keywords that may still change.
+const EXPERIMENTAL: &str = "expose-experimental-directives";
+
 impl<'a> Shared<'a> {
+    /// What is wrong with `what`, if it is experimental and `global` does not allow such keywords.
+    pub fn refuses_experimental(&self, what: &str) -> Option<String> {
+        let is_allowed = self.is_allowed(EXPERIMENTAL);
+        (!is_allowed).then(|| format!("{what}, must be allowed via a global '{EXPERIMENTAL}'."))
+    }
+
     /// Whether `global` has this `expose-…-directives` line.
     pub fn is_allowed(&self, flag: &str) -> bool {
         self.flags.iter().any(|seen| seen == flag)

@@ -1,7 +1,7 @@
 //! Checks that need the whole configuration: missing parts, incompatible modes, settings without
 //! effect. The texts and the conditions are HAProxy's, because `-dW` makes each warning fatal.
 
-use super::Shared;
+use super::{EXPERIMENTAL, Shared};
 use crate::diagnostic::Severity;
 use crate::keywords::options::{KEYWORDS, Setter};
 use crate::keywords::{Places, State};
@@ -232,7 +232,7 @@ fn frontend(proxy: &Proxy, shared: &mut Shared<'_>) {
 
 /// HTTP/3 is negotiated on TCP with an experimental protocol only (manual §5.1 `alpn`).
 fn http3_on_tcp(proxy: &Proxy, shared: &mut Shared<'_>) {
-    if proxy.mode != Mode::Http || shared.is_allowed("expose-experimental-directives") {
+    if proxy.mode != Mode::Http || shared.is_allowed(EXPERIMENTAL) {
         return;
     }
     let mut last = "";

@@ -164,12 +164,12 @@ pub fn check_server(
     name: &str,
     address: &ServerAddress,
 ) -> Parse {
-    const EXPERIMENTAL: &str = "expose-experimental-directives";
     let refused = |message: String| Err(Fault::new(place.clone(), message));
-    if !build.shared.is_allowed(EXPERIMENTAL) && !build.shared.settings.is_added_server {
-        return refused(format!(
-            "QUIC is experimental for server '{name}', must be allowed via a global '{EXPERIMENTAL}'."
-        ));
+    let what = format!("QUIC is experimental for server '{name}'");
+    if !build.shared.settings.is_added_server
+        && let Some(message) = build.shared.refuses_experimental(&what)
+    {
+        return refused(message);
     }
     if address.ip().is_none() {
         return refused(format!("'server {name}' : QUIC needs an IP address."));

@@ -51,11 +51,9 @@ pub fn normalize_uri(
     cursor: &mut Cursor<'_>,
     _place: Place,
 ) -> Parse<HttpAction> {
-    const EXPERIMENTAL: &str = "expose-experimental-directives";
-    if !build.shared.is_allowed(EXPERIMENTAL) {
-        return Err(cursor.fault(format!(
-            "'normalize-uri' action is experimental, must be allowed via a global '{EXPERIMENTAL}'."
-        )));
+    let what = "'normalize-uri' action is experimental";
+    if let Some(message) = build.shared.refuses_experimental(what) {
+        return Err(cursor.fault(message));
     }
     let name = cursor.value("<normalizer>")?;
     let step = match name {
