@@ -12,8 +12,9 @@ pub const RECEIVE_BUFFER_BYTES: i32 = 4 << 20;
 /// The send buffer that a datagram socket asks for, bytes (`net.core.wmem_max`).
 pub const SEND_BUFFER_BYTES: i32 = 2 << 20;
 
-/// Sets the options that a driver relies on. `buffers`: the sizes of the buffers for received and
-/// sent datagrams, bytes; none for [`RECEIVE_BUFFER_BYTES`] and [`SEND_BUFFER_BYTES`].
+/// Sets the options that a driver needs. `buffers` are the sizes in bytes of the kernel's buffers for
+/// received and for sent datagrams. Without one, it is [`RECEIVE_BUFFER_BYTES`] or
+/// [`SEND_BUFFER_BYTES`].
 ///
 /// # Errors
 /// What the kernel cannot do, and its error.
@@ -56,8 +57,8 @@ pub(crate) fn set_options(
     Ok(())
 }
 
-/// A socket to a server, connected: the kernel then delivers only what comes from that address, and
-/// reports that the address refuses what is sent to it.
+/// Opens a socket that is connected to a server. The kernel delivers only datagrams of the server's
+/// address to it, and reports when that address refuses datagrams.
 ///
 /// # Errors
 /// The error of the kernel.

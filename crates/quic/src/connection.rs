@@ -52,7 +52,7 @@ pub enum Lost {
     ClosedHere,
     /// The peer was silent for too long.
     TimedOut,
-    /// The peer does not know it any longer.
+    /// The peer has lost the connection's state (stateless reset, RFC 9000 §10.3).
     Reset,
     /// A side has broken the protocol or the handshake has failed; the text says how.
     Failed(String),
@@ -63,7 +63,7 @@ pub struct Connection {
     pub(crate) handle: Handle,
     pub(crate) inner: quinn_proto::Connection,
     pub(crate) is_drained: bool,
-    /// The peer has closed it, or does not know it any longer.
+    /// The peer has closed the connection or has lost its state.
     pub(crate) is_draining: bool,
     /// See [`HandshakeIds`]; none before the first packet of this side.
     pub(crate) ids: Option<HandshakeIds>,
@@ -422,7 +422,8 @@ impl Connection {
         }
     }
 
-    /// Begins to use a stream of this side, and those before it.
+    /// Opens a stream of this side. Streams with smaller numbers of its kind are opened too
+    /// (RFC 9000 §2.1).
     fn open(&mut self, id: StreamId) {
         let (side, dir, place) = parts(id);
         if side != self.inner.side() {

@@ -62,7 +62,8 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// Reads encoded parameters as far as they are whole. Unknown ones are passed over.
+    /// Decodes transport parameters (RFC 9000 §18). Stops at one that is cut off, and ignores unknown
+    /// ones.
     #[must_use]
     pub fn read(mut bytes: &[u8]) -> Parameters {
         let mut parameters = Parameters::default();

@@ -63,8 +63,8 @@ impl Records {
         }
     }
 
-    /// The connection is to be closed with a code of HTTP/3 (RFC 9114 §8.1), unless that was asked
-    /// for already: the first reason counts.
+    /// Asks for the connection to be closed with a code of HTTP/3 (RFC 9114 §8.1). Only the first
+    /// code is used.
     pub fn ask_to_close(&mut self, code: u64) {
         self.close.get_or_insert((code, Vec::new()));
     }

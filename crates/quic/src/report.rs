@@ -85,7 +85,7 @@ pub struct Report {
     pub requests: usize,
 }
 
-/// Frames by which a peer tells that a limit stops it.
+/// Received frames that report a limit which blocks the peer (RFC 9000 §19.12–19.14).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Blocked {
     /// DATA_BLOCKED

@@ -164,7 +164,7 @@ impl DatagramSockets {
         fd: Arc<OwnedFd>,
         name: impl FnOnce(SockId) -> DatagramSock,
     ) -> usize {
-        // One that is still in a list would be in it twice.
+        // A place that is still in `ready` or `filled` is not reused: it would be listed twice.
         let is_free = |socket: &Socket| {
             let is_listed = socket.queued || socket.is_filled;
             socket.fd.is_none() && !is_listed

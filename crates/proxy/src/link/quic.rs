@@ -1,6 +1,6 @@
-//! QUIC below a connection of HTTP/3. What comes on its streams is handed up as records
-//! ([`quic::Records`]), as if they were the bytes of a connection, and what is sent is records too. The driver knows nothing of such a connection: its datagrams are those of the listener's
-//! socket, or of a socket to its server.
+//! QUIC below a connection of HTTP/3. Records ([`quic::Records`]) carry what comes on its streams and
+//! what is sent on them, in place of a connection's bytes. The driver does not know the connection.
+//! Its datagrams belong to the socket of a listener, or to a socket that is connected to a server.
 
 use std::net::SocketAddr;
 
@@ -39,18 +39,18 @@ pub(crate) struct Quic {
     pub sock: DatagramSock,
     /// Who has it.
     pub user: QuicUser,
-    /// The client has not shown yet that it has its address, which a gauge counts.
+    /// The client has not yet shown that it has its address (RFC 9000 §8.1). A gauge counts these.
     pub is_half_open: bool,
     /// How often the socket had no room for its datagrams.
     pub without_room: u64,
-    /// When it has to be looked at although nothing comes.
+    /// The timer of the connection's next deadline.
     pub timer: TimerId,
     /// Its handshake is complete.
     pub is_established: bool,
     /// When the handshake of a client whose early data is served has to be complete, monotonic
     /// milliseconds.
     pub early_ends_ms: Option<u64>,
-    /// It is among the connections that have datagrams to send.
+    /// It is in the list of connections that may have datagrams to send.
     is_touched: bool,
     records: Records,
     /// Its place in the count of TLS connections.
@@ -108,8 +108,8 @@ impl Quic {
         self.place = None;
     }
 
-    /// The connection is closed with the next datagrams, unless that was asked for already: the
-    /// first reason counts.
+    /// Closes the connection with the next datagrams. If its end was asked for before, that code is
+    /// used.
     pub fn end(&mut self) {
         self.records.ask_to_close(NO_ERROR);
     }

@@ -23,7 +23,8 @@ pub(crate) enum Initial {
 }
 
 impl Cx<'_> {
-    /// Runs `quic-initial` rules of a frontend. The session has the addresses of the packet.
+    /// Runs the `quic-initial` rules of a frontend on a packet. The session has only the packet's
+    /// addresses.
     pub fn initial_rules(&mut self, frontend: ProxyId, rules: &[Arc<QuicRule>]) -> Initial {
         sample::regex::forget_undecided();
         for rule in rules {

@@ -53,7 +53,7 @@ fn place(column: Column) -> Option<usize> {
     (place < COLUMNS).then_some(place)
 }
 
-/// Whether a cell is a gauge, which is never cleared.
+/// Whether a cell is a gauge. `clear counters` does not reset gauges.
 fn is_gauge(at: usize) -> bool {
     let gauges = [QuicCount::OpenConnections, QuicCount::OpenRequests];
     place(Column::QuicHalfOpenConn) == Some(at)
