@@ -202,7 +202,12 @@ impl Endpoint {
         let mut bytes = BytesMut::from(run.bytes);
         let segment = run.segment.max(1);
         while !bytes.is_empty() {
-            let one = bytes.split_to(segment.min(bytes.len()));
+            // The last one is not split off, which would allocate.
+            let one = if bytes.len() > segment {
+                bytes.split_to(segment)
+            } else {
+                std::mem::take(&mut bytes)
+            };
             let mut reply = Vec::new();
             let event = self
                 .inner

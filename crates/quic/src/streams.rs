@@ -1,9 +1,8 @@
 //! What this side keeps of each stream, besides the library.
 
-use std::collections::HashMap;
-
 use bytes::Bytes;
 use quinn_proto::{Dir, Side};
+use rustc_hash::FxHashMap;
 
 /// The number of a stream (RFC 9000 §2.1).
 pub type StreamId = u64;
@@ -84,7 +83,8 @@ impl Stream {
 /// All streams of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
-    all: HashMap<StreamId, Stream>,
+    /// A peer that chooses numbers whose hashes collide has at most the permitted streams to do so.
+    all: FxHashMap<StreamId, Stream>,
     /// Bytes that have gone since the writer was told.
     written: u64,
     /// Bytes in the queues.

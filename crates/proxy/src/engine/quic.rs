@@ -8,12 +8,13 @@ mod ends;
 mod servers;
 mod watch;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use net::timers::NEVER_MS;
 use net::{Close, DatagramSock, Datagrams, Driver, ListenerId, Outgoing, SockId};
 use quic::{Arrival, Connection, Endpoint, Owner as QuicOwner, Packet, Server, Setup};
+use rustc_hash::FxHashMap;
 use sample::ConnError;
 use stats::Column;
 
@@ -39,7 +40,7 @@ pub(crate) struct Quics {
     /// The endpoint accepts clients.
     is_serving: bool,
     /// By their names at the endpoint.
-    pub(super) places: HashMap<usize, Place>,
+    pub(super) places: FxHashMap<usize, Place>,
     /// All names so far are smaller.
     names_end: usize,
     /// What the clients of listeners get, and what it was made of.
@@ -81,7 +82,7 @@ impl Quics {
         Box::new(Quics {
             endpoint: Endpoint::new(&setup),
             is_serving: false,
-            places: HashMap::new(),
+            places: FxHashMap::default(),
             names_end: 0,
             servers: Vec::new(),
             arrivals: Vec::new(),
@@ -384,6 +385,7 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         let core = &mut *self.cx.core;
+        core.links.untouch(conn);
         if let Some(quic) = core.links.quic_mut(conn) {
             transmit(self.cx.io, &mut core.timers, &mut quics, quic);
         }

@@ -182,13 +182,17 @@ impl Links {
         }
     }
 
-    /// The next connection that may have datagrams to send.
+    /// The next connection that may have datagrams to send. It counts as listed until
+    /// [`Links::untouch`].
     pub fn next_touched(&mut self) -> Option<ConnId> {
-        let conn = self.touched.pop()?;
-        if let Some(quic) = self.get_mut(conn).and_then(|link| link.quic.as_mut()) {
+        self.touched.pop()
+    }
+
+    /// Everything that a connection has to send is about to be sent.
+    pub fn untouch(&mut self, conn: ConnId) {
+        if let Some(quic) = self.quic_mut(conn) {
             quic.is_touched = false;
         }
-        Some(conn)
     }
 
     /// The QUIC connection of a link.
