@@ -7,9 +7,11 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use aws_lc_rs::digest::{SHA256, digest};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    Issuer, KeyPair, KeyUsagePurpose, PublicKeyData as _,
 };
 
 /// The mode of a file with a private key.
@@ -32,6 +34,15 @@ pub type Error = Box<dyn std::error::Error>;
 pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
+}
+
+/// A server's certificate.
+#[derive(Clone, Debug)]
+pub struct Issued {
+    /// The certificate, followed by its private key, in the format of HAProxy's `crt`.
+    pub pem: String,
+    /// The SHA-256 of the public key in base64, by which a client can accept it (RFC 7469 §2.4).
+    pub key_pin: String,
 }
 
 impl Authority {
@@ -90,12 +101,11 @@ impl Authority {
         &self.pem
     }
 
-    /// A server's certificate for these names and addresses, followed by its private key, in the
-    /// format of HAProxy's `crt`. `since_epoch`: the current time.
+    /// A server's certificate for these names and addresses. `since_epoch`: the current time.
     ///
     /// # Errors
     /// A name is invalid, or the certificate cannot be created.
-    pub fn issue(&self, names: &[&str], since_epoch: Duration) -> Result<String, Error> {
+    pub fn issue(&self, names: &[&str], since_epoch: Duration) -> Result<Issued, Error> {
         let names: Vec<String> = names.iter().copied().map(String::from).collect();
         let subject = names.first().cloned().unwrap_or_default();
         let mut params = CertificateParams::new(names)?;
@@ -108,7 +118,11 @@ impl Authority {
         params.not_after = epoch + since_epoch.saturating_add(HOLDS);
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?;
-        Ok(certificate.pem() + &key.serialize_pem())
+        let pin = digest(&SHA256, &key.subject_public_key_info());
+        Ok(Issued {
+            pem: certificate.pem() + &key.serialize_pem(),
+            key_pin: BASE64_STANDARD.encode(pin),
+        })
     }
 }
 
@@ -187,7 +201,8 @@ mod tests {
     fn a_server_has_a_certificate_and_its_key() {
         let authority = Authority::make("ours").unwrap();
         let now = Duration::from_secs(1_800_000_000);
-        let pem = authority.issue(&["localhost", "127.0.0.1"], now).unwrap();
+        let Issued { pem, key_pin } = authority.issue(&["localhost", "127.0.0.1"], now).unwrap();
+        assert_eq!(BASE64_STANDARD.decode(key_pin).unwrap().len(), 32);
         assert!(pem.contains("BEGIN CERTIFICATE") && pem.contains("BEGIN PRIVATE KEY"));
         assert!(authority.issue(&["löcal"], now).is_err());
     }

@@ -17,6 +17,8 @@ pub struct Certificates {
     pub authority: PathBuf,
     /// The server's certificate and its private key, in the format of HAProxy's `crt`.
     pub server: PathBuf,
+    /// See [`authority::Issued::key_pin`].
+    pub key_pin: String,
 }
 
 impl Certificates {
@@ -27,13 +29,14 @@ impl Certificates {
     /// Random numbers are not available, or a file cannot be written.
     pub fn write(dir: &Path) -> Result<Self, Failure> {
         let authority = Authority::make("Spangate bench, made at start")?;
+        let server = authority.issue(NAMES, crate::clock::since_epoch())?;
         let files = Self {
             authority: dir.join("ca.pem"),
             server: dir.join("server.pem"),
+            key_pin: server.key_pin,
         };
         fs::write(&files.authority, authority.pem())?;
-        let server = authority.issue(NAMES, crate::clock::since_epoch())?;
-        authority::write_private(&files.server, &server)?;
+        authority::write_private(&files.server, &server.pem)?;
         Ok(files)
     }
 }

@@ -9,7 +9,7 @@ mod random;
 mod spans;
 mod welcome;
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -87,8 +87,12 @@ pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     print!("{}", welcome::configuration(&options.config, &text));
     // A custom configuration may have no HTTPS listener.
     let has_tls = TcpListener::bind(ports.https()).is_err();
-    let authority = has_tls.then_some(&*certificates.authority);
-    print!("{}", welcome::addresses(ports, authority, options.load));
+    let has_quic = UdpSocket::bind(ports.https()).is_err();
+    let tls = welcome::Tls {
+        authority: has_tls.then_some(&*certificates.authority),
+        key_pin: has_quic.then_some(&*certificates.key_pin),
+    };
+    print!("{}", welcome::addresses(ports, &tls, options.load));
     let load = load::start(ports.http(), options.load)?;
     let ended = wait(&mut proxy);
     load.end();

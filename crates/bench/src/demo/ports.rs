@@ -1,6 +1,7 @@
 //! The ports of the demo.
 
-use std::net::{SocketAddr, TcpListener};
+use std::io;
+use std::net::{SocketAddr, TcpListener, UdpSocket};
 
 use crate::Failure;
 
@@ -74,14 +75,18 @@ impl Ports {
     /// # Errors
     /// The first port that is in use, and what to do.
     pub fn check(self) -> Result<(), Failure> {
+        let in_use = |address: SocketAddr, error: io::Error| {
+            format!(
+                "port {} cannot be used ({error}): `make demo PORT=9000` uses 9000 to 9003 instead",
+                address.port()
+            )
+        };
         for address in [self.http(), self.https(), self.dashboard(), self.otlp()] {
-            TcpListener::bind(address).map_err(|error| {
-                format!(
-                    "port {} cannot be used ({error}): `make demo PORT=9000` uses 9000 to 9003 instead",
-                    address.port()
-                )
-            })?;
+            TcpListener::bind(address).map_err(|error| in_use(address, error))?;
         }
+        // HTTP/3.
+        let address = self.https();
+        UdpSocket::bind(address).map_err(|error| in_use(address, error))?;
         Ok(())
     }
 }
@@ -117,5 +122,12 @@ mod tests {
         let message = ports.check().unwrap_err().to_string();
         assert!(message.contains(&format!("port {port} ")), "{message}");
         assert!(message.contains("PORT="), "{message}");
+        let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let ports = Ports {
+            dashboard: 0,
+            https: taken.local_addr().unwrap().port(),
+            ..ports
+        };
+        assert!(ports.check().is_err());
     }
 }

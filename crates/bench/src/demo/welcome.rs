@@ -17,8 +17,17 @@ pub fn configuration(path: &Path, text: &str) -> String {
     out
 }
 
-/// The addresses to visit. `authority`: the file of the certificate authority, if HTTPS is served.
-pub fn addresses(ports: Ports, authority: Option<&Path>, load: u32) -> String {
+/// What clients need for the listeners with TLS.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tls<'a> {
+    /// The file of the certificate authority, if HTTPS is served over TCP.
+    pub authority: Option<&'a Path>,
+    /// The pin of the certificate's key, if HTTP/3 is served.
+    pub key_pin: Option<&'a str>,
+}
+
+/// The addresses to visit.
+pub fn addresses(ports: Ports, tls: &Tls<'_>, load: u32) -> String {
     let (http, dashboard) = (ports.http(), ports.dashboard());
     let port = ports.https().port();
     let mut out = format!(
@@ -27,11 +36,18 @@ pub fn addresses(ports: Ports, authority: Option<&Path>, load: u32) -> String {
   Shop        http://{http}/
 "
     );
-    if let Some(authority) = authority {
+    if let Some(authority) = tls.authority {
         let authority = authority.display();
         let _ = writeln!(
             out,
             "  over TLS    curl --cacert {authority} https://localhost:{port}/"
+        );
+    }
+    if let Some(pin) = tls.key_pin {
+        let _ = writeln!(
+            out,
+            "  HTTP/3      chromium --user-data-dir=/tmp/spangate-http3 --host-resolver-rules='MAP localhost 127.0.0.1' \\
+                --origin-to-force-quic-on=localhost:{port} --ignore-certificate-errors-spki-list={pin} https://localhost:{port}/"
         );
     }
     let _ = write!(

@@ -38,7 +38,7 @@ pub(super) fn certificate(from: &str) -> Result<Files, Error> {
     }
     let now = Duration::from_nanos(net::sys::now().wall_ns);
     let server = folder.join("server.pem");
-    authority::write_private(&server, &authority.issue(&names, now)?)?;
+    authority::write_private(&server, &authority.issue(&names, now)?.pem)?;
     let text = |path: PathBuf| path.to_string_lossy().into_owned();
     Ok(Files {
         authority: text(Authority::certificate_file(&folder)),
