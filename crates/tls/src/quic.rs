@@ -140,6 +140,9 @@ enum State {
     /// The hello as far as it has come.
     Hello(Vec<u8>),
     Running(Box<ServerConnection>),
+    /// The handshake is complete and all is written. The library's connection, several kilobytes, is
+    /// not kept: nothing follows but key updates, which [`QuicSession::next`] makes.
+    Complete(Box<Agreed>),
     Failed,
 }
 
@@ -147,7 +150,7 @@ impl QuicSession {
     fn connection(&self) -> Option<&ServerConnection> {
         match &self.side {
             State::Running(connection) => Some(connection),
-            State::Hello(_) | State::Failed => None,
+            State::Hello(_) | State::Complete(_) | State::Failed => None,
         }
     }
 
@@ -229,6 +232,9 @@ impl QuicSession {
     }
 
     fn agreed(&self) -> Agreed {
+        if let State::Complete(agreed) = &self.side {
+            return (**agreed).clone();
+        }
         let facts = self.connection().and_then(|connection| {
             facts_of(
                 connection,
@@ -257,6 +263,19 @@ impl QuicSession {
     }
 }
 
+impl QuicSession {
+    /// The handshake is complete, and nothing of it is left to be written.
+    fn complete(&mut self) {
+        self.side = State::Complete(Box::new(self.agreed()));
+        // The result has all of these.
+        self.params = Vec::new();
+        self.verifier = None;
+        self.secrets = None;
+        self.chosen = None;
+        self.refused = None;
+    }
+}
+
 impl crypto::Session for QuicSession {
     fn initial_keys(&self, id: &ConnectionId, side: Side) -> Keys {
         initial_keys(&self.acceptor.initial, self.version, id, side)
@@ -282,14 +301,21 @@ impl crypto::Session for QuicSession {
     }
 
     fn is_handshaking(&self) -> bool {
-        self.connection()
-            .is_none_or(|connection| connection.is_handshaking())
+        match &self.side {
+            State::Running(connection) => connection.is_handshaking(),
+            State::Hello(_) | State::Failed => true,
+            State::Complete(_) => false,
+        }
     }
 
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
         let read = match &self.side {
             State::Hello(_) => self.read_hello(bytes).map(|_| ()),
             State::Running(_) | State::Failed => self.feed(bytes),
+            State::Complete(_) => {
+                let reason = "a handshake message after the handshake";
+                return Err(alert(UNEXPECTED_MESSAGE, reason));
+            }
         };
         if let Err(error) = read {
             if self.failure.is_none() {
@@ -305,9 +331,11 @@ impl crypto::Session for QuicSession {
     }
 
     fn transport_parameters(&self) -> Result<Option<TransportParameters>, TransportError> {
-        let encoded = self
-            .connection()
-            .and_then(|connection| connection.quic_transport_parameters());
+        let encoded = match &self.side {
+            State::Running(connection) => connection.quic_transport_parameters(),
+            State::Complete(agreed) => Some(&agreed.peer_parameters[..]),
+            State::Hello(_) | State::Failed => None,
+        };
         parameters_of(encoded, Side::Server)
     }
 
@@ -319,6 +347,10 @@ impl crypto::Session for QuicSession {
         let change = connection.write_hs(out);
         if let Some(secrets) = &mut self.secrets {
             secrets.look_in_messages(&out[said_before..]);
+        }
+        let is_over = change.is_none() && out.len() == said_before && !connection.is_handshaking();
+        if is_over {
+            self.complete();
         }
         let keys = match change? {
             KeyChange::Handshake { keys } => keys,

@@ -77,6 +77,11 @@ impl Sides {
     /// A handshake. Returns whether the client could send early data, whether the server has its
     /// keys, and whether it serves the data before the end of the handshake.
     fn handshake(&self) -> [bool; 3] {
+        self.shake().1
+    }
+
+    /// The same, with the server's session.
+    fn shake(&self) -> (Box<dyn crypto::Session>, [bool; 3]) {
         let name = "one.test".try_into().unwrap();
         let client = ClientConnection::new(self.client.clone(), Version::V1, name, Vec::new());
         let mut client = client.unwrap();
@@ -98,7 +103,7 @@ impl Sides {
         }
         exchange(&mut *server, &mut client);
         let (has_keys, agreed) = early.unwrap();
-        [sends, has_keys, agreed.serves_early]
+        (server, [sends, has_keys, agreed.serves_early])
     }
 }
 
@@ -130,4 +135,21 @@ fn early_data_is_accepted_where_it_is_allowed_and_served_where_nobody_has_to_aut
         assert_eq!(sides.handshake(), [false; 3]);
         assert_eq!(sides.handshake(), wanted, "{bytes_max} {asks}");
     }
+}
+
+#[test]
+fn a_complete_session_knows_what_was_agreed_and_reads_nothing_more() {
+    let (mut server, _) = Sides::new(0, false).shake();
+    assert!(!server.is_handshaking());
+    let result = agreed(&*server);
+    let facts = result.facts.unwrap();
+    assert_eq!(facts.protocol.as_deref(), Some(&b"h3"[..]));
+    assert_eq!(facts.server_name.as_deref(), Some("one.test"));
+    assert!(facts.own.is_some() && result.failure.is_none());
+    assert!(server.transport_parameters().unwrap().is_some());
+    // Keys for two updates.
+    assert!(server.next_1rtt_keys().is_some() && server.next_1rtt_keys().is_some());
+    // A key update of TLS, which QUIC forbids (RFC 9001 §6).
+    let refused = server.read_handshake(&[24, 0, 0, 1, 0]).unwrap_err();
+    assert_eq!(refused.code, TransportErrorCode::crypto(UNEXPECTED_MESSAGE));
 }
