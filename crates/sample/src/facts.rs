@@ -195,6 +195,40 @@ pub struct BodyFacts {
     pub announced: u64,
 }
 
+/// A connection that several streams share (HTTP/2, HTTP/3), when the stream began on it. All is 0
+/// for a stream that has its connection for itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MuxFacts {
+    /// The number of the stream on it (`fs.id`, `bs.id`).
+    pub stream: u64,
+    /// The major version of HTTP (`fc_http_major`, `bc_http_major`).
+    pub major: u8,
+    /// How many streams were open on it, this one included (`fc_nb_streams`, `bc_nb_streams`).
+    pub streams: u32,
+    /// How many it allows at a time (`fc_settings_streams_limit`, `bc_settings_streams_limit`).
+    pub streams_max: u32,
+}
+
+impl MuxFacts {
+    /// The major version of HTTP on the connection: that of HTTP/1 if it is not shared.
+    #[must_use]
+    pub fn major(&self) -> i64 {
+        self.major.max(1).into()
+    }
+
+    /// The open streams: one if the connection is not shared.
+    #[must_use]
+    pub fn streams(&self) -> i64 {
+        self.streams.max(1).into()
+    }
+
+    /// The allowed streams: one if the connection is not shared.
+    #[must_use]
+    pub fn streams_max(&self) -> i64 {
+        self.streams_max.max(1).into()
+    }
+}
+
 /// Facts of a stream (one request and its response, or one TCP session).
 #[derive(Clone, Debug, Default)]
 pub struct Txn {
@@ -241,10 +275,10 @@ pub struct Txn {
     pub server_tls: Option<Arc<TlsFacts>>,
     /// Protocol anomalies of the server connection's HTTP/2 so far (`bc_glitches`).
     pub server_glitches: u32,
-    /// The number of the stream on the client's connection; 0 where it has none (`fs.id`).
-    pub client_stream: u64,
-    /// The same on the server's connection (`bs.id`).
-    pub server_stream: u64,
+    /// The client's connection, if several streams share it.
+    pub client_mux: MuxFacts,
+    /// The server's connection, likewise.
+    pub server_mux: MuxFacts,
     /// The compression algorithm of the response (`res.comp_algo`).
     pub compressed: Option<&'static str>,
     /// Why the last attempt to connect failed (`bc_err`).
@@ -349,8 +383,8 @@ impl Txn {
             server_reused,
             server_tls,
             server_glitches,
-            client_stream,
-            server_stream,
+            client_mux,
+            server_mux,
             compressed,
             server_error,
             bytes_out,
@@ -416,7 +450,7 @@ impl Txn {
         (*server_src, *server_dst, *server_tls) = (None, None, None);
         *server_error = ConnError::None;
         *server_glitches = 0;
-        (*client_stream, *server_stream) = (0, 0);
+        (*client_mux, *server_mux) = (MuxFacts::default(), MuxFacts::default());
         *compressed = None;
         *termination = [0; 4];
         (*last_rule, *waits) = (None, None);

@@ -71,8 +71,8 @@ pub use convert::x509::verification_code;
 pub use error::ExprError;
 pub use expr::Expr;
 pub use facts::{
-    BodyFacts, ContextFacts, HelloFacts, RulePlace, Scope, Session, Timing, TlsFacts, TlsSecrets,
-    Txn, Waits, World,
+    BodyFacts, ContextFacts, HelloFacts, MuxFacts, RulePlace, Scope, Session, Timing, TlsFacts,
+    TlsSecrets, Txn, Waits, World,
 };
 pub use log_origin::LogOrigin;
 pub use logformat::LogFormat;

@@ -99,7 +99,7 @@ impl<D: Driver> Cx<'_, D> {
                 if stream.account.h2_server
                     && let Some(connection) = self.core.links.connection_of(server)
                 {
-                    stream.txn.server_stream = self.core.links.number_of(server);
+                    stream.txn.server_mux = self.core.links.mux_facts(server);
                     self.tell_h2(connection);
                 }
                 self.request_left(stream, server)

@@ -67,7 +67,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         txn.timing.request_start = Some(client.request_began.take().unwrap_or(now));
         if self.core.links.shares_connection(link) {
-            txn.client_stream = self.core.links.number_of(link);
+            txn.client_mux = self.core.links.mux_facts(link);
         } else if txn.first_request && txn.is_http {
             self.accounts().tell_bind(bind, FrontCount::SessionsH1);
         }

@@ -1,8 +1,8 @@
 //! The two connections of a stream: their failures, and facts from the kernel and from their
 //! multiplexers (manual §7.3.3, §7.3.4).
 //!
-//! A connection carries one stream at a time, in HTTP/1 as in TCP. Facts that only HTTP/2 has
-//! (resets, stream numbers) are 0 or have no value, as in HAProxy.
+//! In HTTP/1 and TCP a connection carries one stream at a time. What only HTTP/2 and HTTP/3 have is 0
+//! there (stream numbers) or has no value (resets), as in HAProxy.
 
 use net::{Addr, TcpInfo};
 
@@ -171,32 +171,32 @@ pub(crate) const FETCHES: &[Fetch] = &[
         NONE,
         Kind::Int,
         &CLIENT,
-        "streams on the client connection",
-        |_, scope, _| stream_of(scope).map(|_| Value::Int(1)),
+        "streams on the client connection when this one began",
+        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_mux.streams())),
     ),
     fetch(
         "bc_nb_streams",
         NONE,
         Kind::Int,
         &SERVER_SIDE,
-        "streams on the server connection",
-        |_, scope, _| to_server(scope).map(|_| Value::Int(1)),
+        "streams on the server connection when this one began",
+        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_mux.streams())),
     ),
     fetch(
         "fc_settings_streams_limit",
         NONE,
         Kind::Int,
         &CLIENT_CONNECTION,
-        "streams that the client connection allows",
-        |_, scope, _| stream_of(scope).map(|_| Value::Int(1)),
+        "streams that the client connection allows at a time",
+        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_mux.streams_max())),
     ),
     fetch(
         "bc_settings_streams_limit",
         NONE,
         Kind::Int,
         &SERVER_SIDE,
-        "streams that the server connection allows",
-        |_, scope, _| to_server(scope).map(|_| Value::Int(1)),
+        "streams that the server connection allows at a time",
+        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_mux.streams_max())),
     ),
     fetch(
         "fs.id",
@@ -204,7 +204,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT_CONNECTION,
         "the number of the stream on the client's connection; 0 in HTTP/1",
-        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_stream as i64)),
+        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_mux.stream as i64)),
     ),
     fetch(
         "bs.id",
@@ -212,7 +212,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &SERVER_SIDE,
         "the number of the stream on the server's connection; 0 in HTTP/1",
-        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_stream as i64)),
+        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_mux.stream as i64)),
     ),
     fetch(
         "fs.aborted",
@@ -354,7 +354,7 @@ fn debug_text<'a>(scope: &Scope<'a>, side: Side) -> Option<Value<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::ConnError;
+    use crate::{ConnError, MuxFacts};
     use crate::testing::{Facts, addr};
 
     fn check(facts: &Facts, cases: &[(&str, Option<&str>)]) {
@@ -424,7 +424,23 @@ mod tests {
         for expr in ["fc_glitches", "bc_glitches", "fs.id", "bs.id", "fs.aborted"] {
             assert_eq!(facts.text(expr).as_deref(), Some("0"), "{expr}");
         }
-        (facts.txn.client_stream, facts.txn.server_stream) = (4, 7);
+        let mux = |stream, major| MuxFacts {
+            stream,
+            major,
+            streams: 2,
+            streams_max: 100,
+        };
+        (facts.txn.client_mux, facts.txn.server_mux) = (mux(4, 3), mux(7, 2));
+        for (expr, value) in [
+            ("fc_http_major", "3"),
+            ("bc_http_major", "2"),
+            ("fc_nb_streams", "2"),
+            ("bc_nb_streams", "2"),
+            ("fc_settings_streams_limit", "100"),
+            ("bc_settings_streams_limit", "100"),
+        ] {
+            assert_eq!(facts.text(expr).as_deref(), Some(value), "{expr}");
+        }
         assert_eq!(facts.text("fs.id").as_deref(), Some("4"));
         assert_eq!(facts.text("bs.id").as_deref(), Some("7"));
         assert_eq!(facts.text("fs.rst_code"), None);

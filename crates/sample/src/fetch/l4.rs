@@ -81,7 +81,11 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT,
         "the client side's HTTP major version",
-        |_, _, _| Some(Value::Int(1)),
+        |_, scope, _| {
+            Some(Value::Int(
+                scope.txn.map_or(1, |txn| txn.client_mux.major()),
+            ))
+        },
     ),
     fetch(
         "fc_rcvd_proxy",
@@ -164,7 +168,11 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &SERVER_CONNECTION,
         "the server side's HTTP major version",
-        |_, scope, _| scope.txn?.server_dst.as_ref().map(|_| Value::Int(1)),
+        |_, scope, _| {
+            let txn = scope.txn?;
+            let major = txn.server_mux.major();
+            txn.server_dst.as_ref().map(|_| Value::Int(major))
+        },
     ),
     fetch(
         "bc_reused",

@@ -139,6 +139,25 @@ fn messages_pass_whole() {
 }
 
 #[test]
+fn fetches_tell_the_versions_of_both_connections() {
+    let origin = Origin::echo();
+    let behind = Behind::start(
+        origin.at,
+        &Parts {
+            front: "http-response set-header front \"%[fc_http_major] %[bc_http_major] %[bc_nb_streams]\"",
+            inner: "http-request set-var(txn.version) req.ver\n \
+                    http-response set-header inner \"%[fc_http_major] %[fc_nb_streams] \
+                    %[fc_settings_streams_limit] %[bc_http_major] %[var(txn.version)]\"",
+            ..Parts::default()
+        },
+    );
+    let answer = Client::connect(behind.front).get("/");
+    assert_eq!(answer.field("front"), Some("1 3 1"));
+    assert_eq!(answer.field("inner"), Some("3 1 100 1 3.0"));
+    behind.proxy.stop();
+}
+
+#[test]
 fn requests_share_a_connection() {
     let origin = Origin::echo();
     let behind = Behind::start(

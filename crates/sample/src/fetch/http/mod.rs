@@ -113,7 +113,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         NONE,
         Kind::Str,
         &REQUEST,
-        "the request's version: 1.0, 1.1",
+        "the request's version: 1.0, 1.1, 2.0, 3.0",
         request_version,
     ),
     fetch(
@@ -216,7 +216,14 @@ fn version_text(version: Version) -> &'static str {
 }
 
 fn request_version<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
-    if let Some(head) = request(scope, cursor) {
+    let head = request(scope, cursor);
+    // The head becomes one of HTTP/1.1 when it is sent to a server.
+    match scope.txn.map_or(0, |txn| txn.client_mux.major) {
+        2 => return Some(Value::text(version_text(Version::Http2))),
+        3 => return Some(Value::text(version_text(Version::Http3))),
+        _ => {}
+    }
+    if let Some(head) = head {
         return Some(Value::text(version_text(head.version())));
     }
     let line = &scope.txn?.request_line[..];

@@ -4,6 +4,7 @@
 use http::h2::{Code, Scheme, StreamId as Number};
 use http::{Head, Method, Name};
 use net::Driver;
+use sample::MuxFacts;
 
 use super::turns::Turn;
 use super::{Sending, StreamEnd, Upgrade};
@@ -74,8 +75,8 @@ impl Links {
         }
     }
 
-    /// The number of an exchange on its connection, as the protocol has it; 0 in HTTP/1.
-    pub fn number_of(&self, exchange: ExchangeId) -> u64 {
+    /// What fetches tell of the connection that an exchange shares; nothing in HTTP/1.
+    pub fn mux_facts(&self, exchange: ExchangeId) -> MuxFacts {
         let number = self.get(exchange).and_then(|link| match &link.mux {
             Mux::Stream(end) => end.number,
             _ => None,
@@ -86,8 +87,24 @@ impl Links {
             _ => None,
         });
         match (number, connection) {
-            (Some(number), Some(connection)) => connection.codec.number_of(number),
-            _ => 0,
+            (Some(number), Some(connection)) => {
+                let codec = &connection.codec;
+                let (streams, most) = (codec.stream_count(), codec.limits().streams_max);
+                // A server may permit fewer than are used at most.
+                let permitted = streams + codec.room_for_streams();
+                let is_client = conn.is_some_and(|conn| self.is_client(conn));
+                MuxFacts {
+                    stream: codec.number_of(number),
+                    major: if codec.is_h3() { 3 } else { 2 },
+                    streams: streams as u32,
+                    streams_max: if is_client {
+                        most
+                    } else {
+                        most.min(permitted as u32)
+                    },
+                }
+            }
+            _ => MuxFacts::default(),
         }
     }
 
