@@ -154,3 +154,12 @@ pub(crate) enum Owner {
 
 /// The deadlines of a worker.
 pub(crate) type Timers = net::timers::Timers<Owner>;
+
+/// The proxy that has a QUIC connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QuicUser {
+    /// It is a client's, and counts for its frontend.
+    Frontend(ProxyId),
+    /// It is one to a server of this backend.
+    Backend(ProxyId),
+}

@@ -7,11 +7,11 @@ use http::h2::PREFACE;
 use net::{Driver, Took};
 
 use super::Turn;
-use crate::ids::{ConnId, ExchangeId, LinkId, StreamId};
+use crate::ids::{ConnId, ExchangeId, LinkId, QuicUser, StreamId};
 use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
 use crate::phases::{ConnWait, Core, Cx, request_read_rules, response_read_rules};
 use crate::shared::{FrontCount, QuicCount};
-use crate::stream::{ClientVersion, Phase, Stream};
+use crate::stream::{HttpMajor, Phase, Stream};
 
 /// How many requests of one client are handled before other connections are served.
 const REQUESTS_A_TURN_MAX: u32 = 16;
@@ -608,12 +608,10 @@ impl<D: Driver> Turn<'_, D> {
         let entry = core.links.get(exchange)?;
         let waiting = entry.stream();
         let is_shared = matches!(entry.role, Role::Stream(_));
-        let version = if !is_shared {
-            ClientVersion::H1
-        } else if core.links.speaks_h2(link) {
-            ClientVersion::H2
+        let version = if is_shared {
+            core.links.speaks(link)
         } else {
-            ClientVersion::H3
+            HttpMajor::H1
         };
         if is_shared {
             self.note_shared_request(link);
@@ -651,7 +649,7 @@ impl<D: Driver> Turn<'_, D> {
         if self.cx.core.links.speaks_h2(link) {
             let row = shared.front_row(worker, bind.frontend);
             row.add(FrontCount::H2OpenStreams, 1);
-        } else if let Some(row) = shared.quic_row(worker, bind.frontend) {
+        } else if let Some(row) = shared.quic_row(worker, QuicUser::Frontend(bind.frontend)) {
             row.add(QuicCount::OpenRequests, 1);
         }
         self.cx.tell_h2(link);

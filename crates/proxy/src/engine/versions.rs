@@ -8,10 +8,11 @@ use net::Driver;
 
 use super::Turn;
 use super::incoming::Feed;
-use crate::ids::ConnId;
+use crate::ids::{ConnId, QuicUser};
 use crate::link::Role;
 use crate::phases::ConnWait;
-use crate::shared::{FrontCount, QuicCount};
+use crate::shared::FrontCount;
+use crate::stream::HttpMajor;
 
 impl<D: Driver> Turn<'_, D> {
     /// Whether an established connection uses HTTP/2: negotiated, or required by its line.
@@ -68,9 +69,9 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         let ambient = &self.cx.core.ambient;
-        if let Some(row) = ambient.shared.quic_row(ambient.worker, bind.frontend) {
-            row.add(QuicCount::Sessions, 1);
-            row.add(QuicCount::OpenConnections, 1);
+        let user = QuicUser::Frontend(bind.frontend);
+        if let Some(row) = ambient.shared.quic_row(ambient.worker, user) {
+            row.begin();
         }
         let links = &mut self.cx.core.links;
         links.client_speaks_h3(self.cx.io, link);
@@ -140,13 +141,16 @@ impl<D: Driver> Turn<'_, D> {
         if is_shared {
             core.backends.share(&mut core.links, link);
         }
-        if core.links.speaks_h2(link) {
-            let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
+        let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
+        let major = core.links.speaks(link);
+        if major == HttpMajor::H2 {
             shared.back_row(worker, backend).begin_h2();
+        } else if let Some(row) = shared.quic_row(worker, QuicUser::Backend(backend)) {
+            row.begin();
         }
         self.with_stream(stream, |_, stream| {
             stream.server.set_link(exchange);
-            stream.account.h2_server = true;
+            stream.account.server = major;
         });
         self.cx.core.links.send_whole(self.cx.io, link, &greeting);
         self.with_stream(stream, |cx, stream| {

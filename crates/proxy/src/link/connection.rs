@@ -9,6 +9,7 @@ use super::mux::h1::{Back, Front};
 use super::mux::{Mux, h2};
 use super::{Client, Link, Links, Role, Secure, Server};
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
+use crate::stream::HttpMajor;
 
 /// The exchanges of a connection.
 pub(crate) enum Exchanges {
@@ -146,6 +147,15 @@ impl Links {
         self.get(conn).is_some_and(
             |link| matches!(&link.mux, Mux::Connection(connection) if !connection.codec.is_h3()),
         )
+    }
+
+    /// The version of HTTP that a connection speaks.
+    pub fn speaks(&self, conn: ConnId) -> HttpMajor {
+        match self.get(conn).map(|link| &link.mux) {
+            Some(Mux::Connection(connection)) if connection.codec.is_h3() => HttpMajor::H3,
+            Some(Mux::Connection(_)) => HttpMajor::H2,
+            _ => HttpMajor::H1,
+        }
     }
 
     /// A server's connection speaks HTTP/2 from now on, or HTTP/3 over QUIC. Returns the exchange of

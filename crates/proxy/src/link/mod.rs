@@ -23,7 +23,7 @@ use net::{Driver, Message, Sent, SockId};
 use sample::Session;
 
 use self::quic::Quic;
-pub(crate) use self::quic::{Dial, NO_SOCKET, Quic as QuicLink, QuicUser};
+pub(crate) use self::quic::{Dial, NO_SOCKET, Quic as QuicLink};
 use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId, Timers};
 use crate::random::Random;
 use crate::runtime_config::H2Limits;

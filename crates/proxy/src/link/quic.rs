@@ -10,7 +10,7 @@ use quic::{Client, Connection, Records};
 use tls::quic::QuicConnector;
 
 use super::Links;
-use crate::ids::{ConnId, ProxyId};
+use crate::ids::{ConnId, ProxyId, QuicUser};
 use crate::shared::TlsPlace;
 
 /// The name of a socket that no driver has: of connections without one.
@@ -21,15 +21,6 @@ pub(crate) const NO_SOCKET: SockId = SockId {
 
 /// HTTP/3's code for the end of a connection that is not needed any more (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
-
-/// The proxy that has a QUIC connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum QuicUser {
-    /// It is a client's, and counts for its frontend.
-    Frontend(ProxyId),
-    /// It is one to a server of this backend.
-    Backend(ProxyId),
-}
 
 /// The QUIC connection of a link.
 #[derive(Debug)]

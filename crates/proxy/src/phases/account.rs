@@ -9,12 +9,12 @@ use telemetry::TraceId;
 
 use super::{Cause, Cx};
 use crate::evaluation::Ambient;
-use crate::ids::{BindId, ConnId, ServerId};
+use crate::ids::{BindId, ConnId, QuicUser, ServerId};
 use crate::link::Links;
 use crate::rules::{End, RuleSet};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, QuicCount, Times, Whose};
-use crate::stream::{ClientVersion, Phase, Stream};
+use crate::stream::{HttpMajor, Phase, Stream};
 
 /// The counters that an event of a stream increments: those of the frontend, of the listener, and
 /// of the backend and the server.
@@ -116,14 +116,19 @@ impl<D: Driver> Cx<'_, D> {
         let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
         if let Some(client) = core.links.client(link) {
             if told.is_h3 {
-                let row = shared.quic_row(worker, client.frontend());
+                let row = shared.quic_row(worker, QuicUser::Frontend(client.frontend()));
                 return row.map_or((), |row| row.tell_frames(&told.counts));
             }
             // The streams of clients are counted one by one.
             let row = shared.front_row(worker, client.frontend());
             row.add_h2(&told.counts, 0);
         } else if let Some(server) = core.links.server(link) {
-            let row = shared.back_row(worker, server.server.backend);
+            let backend = server.server.backend;
+            if told.is_h3 {
+                let row = shared.quic_row(worker, QuicUser::Backend(backend));
+                return row.map_or((), |row| row.tell_requests(&told.counts, told.opened));
+            }
+            let row = shared.back_row(worker, backend);
             row.add_h2(&told.counts, told.opened);
         }
     }
@@ -147,7 +152,7 @@ impl Accounts<'_> {
                 u64::from(stream.account.request_counted),
             ),
         }
-        if stream.account.client != ClientVersion::H1 || stream.account.h2_server {
+        if stream.account.is_shared() {
             self.account_h2(stream, bytes);
         }
         if self.runtime_config.socket_stats {
@@ -200,23 +205,35 @@ impl Accounts<'_> {
         let (shared, worker) = (&ambient.shared, ambient.worker);
         let [from_client, to_server, from_server, to_client] = bytes;
         match stream.account.client {
-            ClientVersion::H1 => {}
-            ClientVersion::H2 => {
+            HttpMajor::H1 => {}
+            HttpMajor::H2 => {
                 let row = shared.front_row(worker, stream.frontend);
                 row.add(FrontCount::H2BytesIn, from_client);
                 row.add(FrontCount::H2BytesOut, to_client);
             }
-            ClientVersion::H3 => {
-                if let Some(row) = shared.quic_row(worker, stream.frontend) {
+            HttpMajor::H3 => {
+                if let Some(row) = shared.quic_row(worker, QuicUser::Frontend(stream.frontend)) {
                     row.add(QuicCount::BytesIn, from_client);
                     row.add(QuicCount::BytesOut, to_client);
                 }
             }
         }
-        if stream.account.h2_server && stream.backend_counted {
-            let row = shared.back_row(worker, stream.backend);
-            row.add(BackCount::H2BytesIn, from_server);
-            row.add(BackCount::H2BytesOut, to_server);
+        if !stream.backend_counted {
+            return;
+        }
+        match stream.account.server {
+            HttpMajor::H1 => {}
+            HttpMajor::H2 => {
+                let row = shared.back_row(worker, stream.backend);
+                row.add(BackCount::H2BytesIn, from_server);
+                row.add(BackCount::H2BytesOut, to_server);
+            }
+            HttpMajor::H3 => {
+                if let Some(row) = shared.quic_row(worker, QuicUser::Backend(stream.backend)) {
+                    row.add(QuicCount::BytesIn, from_server);
+                    row.add(QuicCount::BytesOut, to_server);
+                }
+            }
         }
     }
 
@@ -226,13 +243,13 @@ impl Accounts<'_> {
         self.tell_h2_bytes(stream, bytes);
         let (shared, worker) = (&self.ambient.shared, self.ambient.worker);
         match stream.account.client {
-            ClientVersion::H1 => {}
-            ClientVersion::H2 => {
+            HttpMajor::H1 => {}
+            HttpMajor::H2 => {
                 let row = shared.front_row(worker, stream.frontend);
                 row.take(FrontCount::H2OpenStreams);
             }
-            ClientVersion::H3 => {
-                if let Some(row) = shared.quic_row(worker, stream.frontend) {
+            HttpMajor::H3 => {
+                if let Some(row) = shared.quic_row(worker, QuicUser::Frontend(stream.frontend)) {
                     row.take(QuicCount::OpenRequests);
                 }
             }
@@ -245,7 +262,7 @@ impl Accounts<'_> {
             return self.tell_bind(bind, FrontCount::RequestsH2);
         }
         let (shared, worker) = (&self.ambient.shared, self.ambient.worker);
-        if let Some(row) = shared.quic_row(worker, bind.frontend) {
+        if let Some(row) = shared.quic_row(worker, QuicUser::Frontend(bind.frontend)) {
             row.add(QuicCount::Requests, 1);
         }
     }
@@ -299,7 +316,7 @@ impl Accounts<'_> {
             self.at_listener(stream, |row| row.add_bytes(flowed));
         }
         shared.back_row(worker, stream.backend).add_bytes(flowed);
-        if stream.account.client != ClientVersion::H1 || stream.account.h2_server {
+        if stream.account.is_shared() {
             self.tell_h2_bytes(stream, flowed);
         }
         if let Some(server) = stream.txn.server {

@@ -3,7 +3,7 @@
 use net::Driver;
 
 use super::{ConnWait, Cx};
-use crate::ids::ConnId;
+use crate::ids::{ConnId, QuicUser};
 use crate::link::{After, Hold, Linger, Role, Stage};
 use crate::runtime_config::deadline;
 use crate::shared::QuicCount;
@@ -200,7 +200,7 @@ impl<D: Driver> Cx<'_, D> {
                 let row = shared.front_row(worker, frontend);
                 row.add_h2(&told.counts, 0);
                 row.end_h2();
-            } else if let Some(row) = shared.quic_row(worker, frontend) {
+            } else if let Some(row) = shared.quic_row(worker, QuicUser::Frontend(frontend)) {
                 row.tell_frames(&told.counts);
                 row.take(QuicCount::OpenConnections);
             }

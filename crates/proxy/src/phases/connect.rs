@@ -16,7 +16,7 @@ use crate::ids::{ConnId, ExchangeId, ServerId};
 use crate::link::{Dial, NO_SOCKET, Role, Secure, Server, Socks4};
 use crate::runtime_config::deadline;
 use crate::shared::{BackCount, Count, Pace, Seen};
-use crate::stream::{Phase, ServerEnd, Step, Stream, Until};
+use crate::stream::{HttpMajor, Phase, ServerEnd, Step, Stream, Until};
 
 /// How many ports of a range (`source`) are tried for one connection.
 const SOURCE_PORTS_TRIED_MAX: u32 = 16;
@@ -103,7 +103,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.server_tls = server.and_then(|server| server.tls.clone());
         let links = &mut self.core.links;
         if let Some(conn) = links.connection_of(link) {
-            stream.account.h2_server = true;
+            stream.account.server = links.speaks(conn);
             stream.txn.server_glitches = links.glitches(conn);
         } else {
             stream.txn.server_glitches = 0;
@@ -466,7 +466,7 @@ impl<D: Driver> Cx<'_, D> {
     #[inline]
     fn attach(&mut self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
-        stream.account.h2_server = false;
+        stream.account.server = HttpMajor::H1;
         stream.up.is_blocked = false;
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));

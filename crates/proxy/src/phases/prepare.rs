@@ -11,7 +11,7 @@ use crate::ids::ExchangeId;
 use crate::link::Asked;
 use crate::link::Asking;
 use crate::runtime_config::Skips;
-use crate::stream::{Phase, Step, Stream, Until};
+use crate::stream::{HttpMajor, Phase, Step, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Applies the changes that the proxy itself makes: forwarding headers and how the connections
@@ -96,7 +96,7 @@ impl<D: Driver> Cx<'_, D> {
         match links.send_request(self.io, server, &mut stream.request, method, how, spelling) {
             Asking::Sent { wire } => {
                 stream.txn.bytes_to_server += wire as u64;
-                if stream.account.h2_server
+                if stream.account.server != HttpMajor::H1
                     && let Some(connection) = self.core.links.connection_of(server)
                 {
                     stream.txn.server_mux = self.core.links.mux_facts(server);

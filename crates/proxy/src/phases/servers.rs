@@ -3,9 +3,9 @@
 use net::Driver;
 
 use super::{ConnWait, Cx};
-use crate::ids::{ConnId, ExchangeId};
+use crate::ids::{ConnId, ExchangeId, QuicUser};
 use crate::link::Role;
-use crate::shared::Count;
+use crate::shared::{Count, QuicCount};
 use crate::stream::Stream;
 
 impl<D: Driver> Cx<'_, D> {
@@ -141,12 +141,16 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         if let Some(told) = told {
-            let ambient = &core.ambient;
-            let row = ambient
-                .shared
-                .back_row(ambient.worker, server.server.backend);
-            row.add_h2(&told.counts, told.opened);
-            row.end_h2();
+            let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
+            let backend = server.server.backend;
+            if !told.is_h3 {
+                let row = shared.back_row(worker, backend);
+                row.add_h2(&told.counts, told.opened);
+                row.end_h2();
+            } else if let Some(row) = shared.quic_row(worker, QuicUser::Backend(backend)) {
+                row.tell_requests(&told.counts, told.opened);
+                row.take(QuicCount::OpenConnections);
+            }
         }
         core.ambient.shared.sub_server_conn();
         core.uncount(Count::Connections(server.server));

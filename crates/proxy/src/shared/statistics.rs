@@ -9,7 +9,7 @@ use super::tallies::{
     QuicSums, ServerRow, Tallies,
 };
 use super::{Count, Pace, Shared};
-use crate::ids::{BindId, ProxyId, ServerId};
+use crate::ids::{BindId, ProxyId, QuicUser, ServerId};
 
 /// The activity of the process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,14 +35,14 @@ impl Shared {
         self.tallies.front(worker, frontend)
     }
 
-    /// `worker`'s row of HTTP/3 and QUIC of a frontend; none if no line has QUIC.
-    pub(crate) fn quic_row(&self, worker: WorkerId, frontend: ProxyId) -> Option<&QuicRow> {
-        self.tallies.quic(worker, frontend)
+    /// `worker`'s row of HTTP/3 and QUIC of a frontend or backend; none if its lines have no QUIC.
+    pub(crate) fn quic_row(&self, worker: WorkerId, user: QuicUser) -> Option<&QuicRow> {
+        self.tallies.quic(worker, user)
     }
 
-    /// The counters of HTTP/3 and QUIC of a frontend.
-    pub(crate) fn quic_sums(&self, frontend: ProxyId) -> QuicSums {
-        self.tallies.quic_sums(frontend)
+    /// The counters of HTTP/3 and QUIC of a frontend or backend.
+    pub(crate) fn quic_sums(&self, user: QuicUser) -> QuicSums {
+        self.tallies.quic_sums(user)
     }
 
     /// `worker`'s row of a listener of a frontend with `option socket-stats`.
@@ -115,17 +115,20 @@ impl Shared {
         proxies.all(|proxy| {
             let front = self.front_sums_uncorrected(proxy);
             let back = self.back_sums(proxy).counts;
-            let quic = self.quic_sums(proxy);
+            let quics = [QuicUser::Frontend(proxy), QuicUser::Backend(proxy)];
+            let [clients, servers] = quics.map(|user| self.quic_sums(user));
             let open = [
                 front.open_requests(),
                 front.get(FrontCount::H2OpenConnections),
                 front.get(FrontCount::H2OpenStreams),
                 back.get(BackCount::H2OpenConnections),
                 back.get(BackCount::H2OpenStreams),
-                quic.get(QuicCount::OpenConnections),
-                quic.get(QuicCount::OpenRequests),
+                clients.get(QuicCount::OpenConnections),
+                clients.get(QuicCount::OpenRequests),
+                servers.get(QuicCount::OpenConnections),
+                servers.get(QuicCount::OpenRequests),
             ];
-            open == [0; 7]
+            open == [0; 9]
         })
     }
 
@@ -172,7 +175,7 @@ impl Shared {
         if all {
             let sums = self.front_sums(frontend);
             self.tallies.front_extra(frontend).subtract(&sums);
-            self.tallies.clear_quic(frontend);
+            self.tallies.clear_quic(QuicUser::Frontend(frontend));
         }
         for place in 0..binds {
             let bind = BindId { frontend, place };
@@ -192,6 +195,7 @@ impl Shared {
         extra.clear_peaks();
         if all {
             extra.subtract(&self.back_sums(backend).counts);
+            self.tallies.clear_quic(QuicUser::Backend(backend));
         }
     }
 

@@ -6,7 +6,7 @@ use stats::latency::Latency;
 use stats::{Column, Kind, Row};
 
 use super::{Selection, View, health, modules};
-use crate::ids::{BindId, ProxyId, ServerId};
+use crate::ids::{BindId, ProxyId, QuicUser, ServerId};
 use crate::shared::{
     BackCount, BackSums, Count, FrontCount, FrontSums, FrontendState, Pace, QuicCount,
     ServerRecord, Times, Whose,
@@ -196,7 +196,7 @@ impl<'a> View<'a> {
         );
         row.set(Column::H1sess, h1);
         row.set(Column::H2sess, h2);
-        let quic = self.shared.quic_sums(id);
+        let quic = self.shared.quic_sums(QuicUser::Frontend(id));
         let h3 = quic.get(QuicCount::Sessions);
         row.set(Column::H3sess, h3);
         row.set(

@@ -5,7 +5,7 @@ use stats::{Column, Row};
 
 use super::View;
 use super::fill::zero;
-use crate::ids::{ProxyId, ServerId};
+use crate::ids::{ProxyId, QuicUser, ServerId};
 use crate::shared::{BackCount, BackSums, Count, FrontCount, FrontSums, QuicCount, QuicSums};
 
 /// Counters of TLS, of frontends and listeners.
@@ -100,23 +100,23 @@ impl View<'_> {
         for (column, count) in FRONT_H2 {
             row.set(column, sums.get(count));
         }
-        let quic = self.shared.quic_sums(id);
+        let quic = self.shared.quic_sums(QuicUser::Frontend(id));
         for (column, count) in quic.columns() {
             row.set(column, count);
         }
         self.front_http1(id, sums, &quic).fill(row);
     }
 
-    /// Fills the fields of all versions of HTTP, and of QUIC, in the row of a backend. There are no
-    /// servers over QUIC.
+    /// Fills the fields of all versions of HTTP, and of QUIC, in the row of a backend.
     pub(super) fn back_modules(&self, row: &mut Row<'_>, id: ProxyId, sums: &BackSums) {
         for (column, count) in BACK_H2 {
             row.set(column, sums.counts.get(count));
         }
-        for (column, nothing) in QuicSums::default().columns() {
-            row.set(column, nothing);
+        let quic = self.shared.quic_sums(QuicUser::Backend(id));
+        for (column, count) in quic.columns() {
+            row.set(column, count);
         }
-        self.back_http1(id, sums).fill(row);
+        self.back_http1(id, sums, &quic).fill(row);
     }
 
     /// HTTP/1 of a frontend's clients.
@@ -163,7 +163,7 @@ impl View<'_> {
     }
 
     /// HTTP/1 of a backend's servers.
-    fn back_http1(&self, id: ProxyId, sums: &BackSums) -> Http1 {
+    fn back_http1(&self, id: ProxyId, sums: &BackSums, quic: &QuicSums) -> Http1 {
         if self.runtime_config.proxy(id).mode != Mode::Http {
             return Http1::default();
         }
@@ -173,18 +173,34 @@ impl View<'_> {
             let counts = servers.map(|(server, _)| u64::from(self.shared.count(what(server))));
             counts.sum::<u64>()
         };
-        let without = |all, h2| of(all).saturating_sub(of(h2));
+        let without = |all, h2, h3| of(all).saturating_sub(of(h2) + quic.get(h3));
+        let open_connections =
+            of(BackCount::H2OpenConnections) + quic.get(QuicCount::OpenConnections);
+        let open_streams = of(BackCount::H2OpenStreams) + quic.get(QuicCount::OpenRequests);
+        let shared_streams = of(BackCount::H2Streams) + quic.get(QuicCount::Requests);
         let connections = count(Count::Connections);
         let streams = count(Count::Server);
         // Each attempt to connect is for a request.
         let requests = of(BackCount::Connects) + of(BackCount::Reuses);
         Http1 {
-            open_connections: connections.saturating_sub(of(BackCount::H2OpenConnections)),
-            open_streams: streams.saturating_sub(of(BackCount::H2OpenStreams)),
-            connections: without(BackCount::Connects, BackCount::H2Connections),
-            streams: requests.saturating_sub(of(BackCount::H2Streams)),
-            bytes_in: without(BackCount::BytesFromServers, BackCount::H2BytesIn),
-            bytes_out: without(BackCount::BytesToServers, BackCount::H2BytesOut),
+            open_connections: connections.saturating_sub(open_connections),
+            open_streams: streams.saturating_sub(open_streams),
+            connections: without(
+                BackCount::Connects,
+                BackCount::H2Connections,
+                QuicCount::Sessions,
+            ),
+            streams: requests.saturating_sub(shared_streams),
+            bytes_in: without(
+                BackCount::BytesFromServers,
+                BackCount::H2BytesIn,
+                QuicCount::BytesIn,
+            ),
+            bytes_out: without(
+                BackCount::BytesToServers,
+                BackCount::H2BytesOut,
+                QuicCount::BytesOut,
+            ),
         }
     }
 }

@@ -106,15 +106,23 @@ pub(crate) struct Stream {
 pub(crate) struct Account {
     /// Its request is counted.
     pub request_counted: bool,
-    /// The version that the client's connection speaks.
-    pub client: ClientVersion,
-    /// The server speaks HTTP/2.
-    pub h2_server: bool,
+    /// What the client's connection speaks.
+    pub client: HttpMajor,
+    /// What the server's connection speaks.
+    pub server: HttpMajor,
 }
 
-/// The versions of HTTP that statistics tell apart.
+impl Account {
+    /// Whether a connection of the stream carries others too.
+    #[inline(always)]
+    pub fn is_shared(&self) -> bool {
+        self.client != HttpMajor::H1 || self.server != HttpMajor::H1
+    }
+}
+
+/// The major versions of HTTP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum ClientVersion {
+pub(crate) enum HttpMajor {
     /// HTTP/1, or no HTTP.
     #[default]
     H1,

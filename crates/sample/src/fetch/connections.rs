@@ -354,8 +354,8 @@ fn debug_text<'a>(scope: &Scope<'a>, side: Side) -> Option<Value<'a>> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ConnError, MuxFacts};
     use crate::testing::{Facts, addr};
+    use crate::{ConnError, MuxFacts};
 
     fn check(facts: &Facts, cases: &[(&str, Option<&str>)]) {
         for (expr, wanted) in cases {

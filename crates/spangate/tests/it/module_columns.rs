@@ -70,7 +70,7 @@ fn row(stat: &str, proxy: &str, name: &str) -> HashMap<String, String> {
 }
 
 /// Some numbers of a row; none for an empty field.
-fn numbers<const N: usize>(
+pub fn numbers<const N: usize>(
     path: &Path,
     (proxy, name): (&str, &str),
     fields: [&str; N],

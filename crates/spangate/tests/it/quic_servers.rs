@@ -6,6 +6,8 @@ use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 
+use crate::module_columns::numbers;
+use common::cli::{ask_any, until_any_holds};
 use common::http::{Client, Reader};
 use common::origin::{Origin, ok};
 use common::tls::Authority;
@@ -154,6 +156,50 @@ fn fetches_tell_the_versions_of_both_connections() {
     let answer = Client::connect(behind.front).get("/");
     assert_eq!(answer.field("front"), Some("1 3 1"));
     assert_eq!(answer.field("inner"), Some("3 1 100 1 3.0"));
+    behind.proxy.stop();
+}
+
+/// Neither version counts for the other, and nothing stays open.
+#[test]
+fn a_backend_counts_http3() {
+    let origin = Origin::echo();
+    let folder = Folder::new();
+    let stats = folder.path("cli.sock");
+    let behind = Behind::start(
+        origin.at,
+        &Parts {
+            global: &format!("stats socket {} level admin", stats.display()),
+            front: "http-reuse always",
+            ..Parts::default()
+        },
+    );
+    let mut client = Client::connect(behind.front);
+    for _ in 0..3 {
+        assert_eq!(client.get("/").status, 200);
+    }
+    let fields = [
+        "h2_open_connections",
+        "h2_total_connections",
+        "h2_backend_total_streams",
+        "h1_total_connections",
+        "h1_total_streams",
+        "h1_open_connections",
+        "h3_headers",
+        "h3_settings",
+    ];
+    let counted = || numbers(&stats, ("front", "BACKEND"), fields);
+    let wanted = [0, 0, 0, 0, 0, 0, 3, 1].map(Some);
+    until_any_holds(&stats, "show stat", |_| counted() == wanted);
+    let open = || {
+        numbers(
+            &stats,
+            ("front", "BACKEND"),
+            ["h2_open_connections", "h1_open_streams"],
+        )
+    };
+    ask_any(&stats, "disable server front/s");
+    ask_any(&stats, "shutdown sessions server front/s");
+    assert_eq!(open(), [Some(0); 2]);
     behind.proxy.stop();
 }
 

@@ -12,8 +12,8 @@ use tls::quic::QuicAcceptor;
 
 use super::super::Turn;
 use super::{Quics, count, outgoing};
-use crate::ids::{BindId, Owner};
-use crate::link::{NO_SOCKET, QuicLink, QuicUser};
+use crate::ids::{BindId, Owner, QuicUser};
+use crate::link::{NO_SOCKET, QuicLink};
 use crate::rules::Initial;
 use crate::runtime_config::{BindAcceptors, RuntimeConfig};
 use crate::shared::FrontCount;

@@ -5,15 +5,14 @@ use quic::Lost;
 use stats::Column;
 
 use crate::evaluation::Ambient;
-use crate::link::{QuicLink, QuicUser};
+use crate::ids::QuicUser;
+use crate::link::QuicLink;
 use crate::shared::QuicRow;
 
-/// The counters that a connection adds to. Those of backends have none.
+/// The counters that a connection adds to; none of a backend whose servers of QUIC were all added
+/// at run time.
 fn row_of(ambient: &Ambient, user: QuicUser) -> Option<&QuicRow> {
-    match user {
-        QuicUser::Frontend(frontend) => ambient.shared.quic_row(ambient.worker, frontend),
-        QuicUser::Backend(_) => None,
-    }
+    ambient.shared.quic_row(ambient.worker, user)
 }
 
 /// Adds to a field.

@@ -8,8 +8,8 @@ use sample::{ConnError, TlsFacts};
 use super::super::Turn;
 use super::super::secure::failed_facts;
 use super::{Place, server_sock};
-use crate::ids::{ConnId, Owner};
-use crate::link::{Dial, QuicLink, QuicUser};
+use crate::ids::{ConnId, Owner, QuicUser};
+use crate::link::{Dial, QuicLink};
 use crate::phases::account::TlsEnd;
 use crate::shared::Pace;
 

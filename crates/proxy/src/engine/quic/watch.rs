@@ -8,7 +8,7 @@ use quic::{Parameters, Report, StreamReport};
 
 use super::super::Turn;
 use super::Place;
-use crate::link::QuicUser;
+use crate::ids::QuicUser;
 
 /// How many names are looked at for one answer.
 const NAMES_MAX: usize = 4_096;

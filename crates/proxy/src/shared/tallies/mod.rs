@@ -24,13 +24,13 @@ use net::WorkerId;
 
 use super::grow::Grow;
 use super::succession::Succession;
-use crate::ids::{BindId, ProxyId, ServerId};
+use crate::ids::{BindId, ProxyId, QuicUser, ServerId};
 
 /// One worker's rows.
 #[derive(Debug)]
 struct Own {
     fronts: Box<[FrontRow]>,
-    /// Rows of frontends with lines of QUIC.
+    /// Rows of frontends and backends with QUIC.
     quics: Box<[QuicRow]>,
     /// Rows of listeners of proxies with `option socket-stats`.
     binds: Box<[FrontRow]>,
@@ -44,8 +44,8 @@ pub(crate) struct Tallies {
     workers: Vec<Own>,
     /// By proxy: the number of bind lines of the proxies before it.
     binds_before: Vec<u32>,
-    /// By proxy: its place among those with lines of QUIC.
-    quic_places: Vec<Option<u32>>,
+    /// By proxy: the places of its sides among those with QUIC.
+    quic_places: Vec<[Option<u32>; 2]>,
     front_extras: Box<[FrontExtra]>,
     /// Added to the sums over the workers.
     quic_corrections: Box<[QuicRow]>,
@@ -65,9 +65,11 @@ impl Tallies {
         let mut quic_places = Vec::new();
         let (mut servers, mut binds, mut quics) = (0, 0, 0);
         for proxy in &config.proxies {
-            let has_quic = quic::has_quic(proxy);
-            quic_places.push(has_quic.then_some(quics));
-            quics += u32::from(has_quic);
+            quic_places.push(quic::has_quic(proxy).map(|has_quic| {
+                let place = has_quic.then_some(quics);
+                quics += u32::from(has_quic);
+                place
+            }));
             binds_before.push(binds as u32);
             servers += proxy.servers.len();
             if proxy.options.socket_stats {
@@ -108,7 +110,11 @@ impl Tallies {
                 own.fronts[place].copy(&before.fronts[place]);
                 own.backs[place].copy(&before.backs[place]);
             }
-            if let (Some(to), Some(from)) = (self.quic_place(*proxy), before.quic_place(*proxy)) {
+            for user in quic::users(*proxy) {
+                let places = [self, before].map(|of| of.quic_place(user));
+                let [Some(to), Some(from)] = places else {
+                    continue;
+                };
                 for (own, before) in pairs() {
                     own.quics[to].copy(&before.quics[from]);
                 }
@@ -143,9 +149,13 @@ impl Tallies {
         self.binds_before[bind.frontend.place()] as usize + bind.place
     }
 
-    /// The place of a proxy among those with lines of QUIC.
-    fn quic_place(&self, proxy: ProxyId) -> Option<usize> {
-        let place = *self.quic_places.get(proxy.place())?;
+    /// The place of a side of a proxy among those with QUIC.
+    fn quic_place(&self, user: QuicUser) -> Option<usize> {
+        let (proxy, side) = match user {
+            QuicUser::Frontend(proxy) => (proxy, 0),
+            QuicUser::Backend(proxy) => (proxy, 1),
+        };
+        let place = self.quic_places.get(proxy.place())?[side];
         place.map(|place| place as usize)
     }
 
@@ -157,9 +167,9 @@ impl Tallies {
         &self.workers[worker.0 as usize].fronts[proxy.place()]
     }
 
-    /// The row of HTTP/3 and QUIC of a frontend; none if no line has QUIC.
-    pub fn quic(&self, worker: WorkerId, proxy: ProxyId) -> Option<&QuicRow> {
-        let place = self.quic_place(proxy)?;
+    /// The row of HTTP/3 and QUIC of a side of a proxy; none if its lines have no QUIC.
+    pub fn quic(&self, worker: WorkerId, user: QuicUser) -> Option<&QuicRow> {
+        let place = self.quic_place(user)?;
         Some(&self.workers[worker.0 as usize].quics[place])
     }
 
@@ -232,19 +242,19 @@ impl Tallies {
         FrontExtra::default().sums(rows)
     }
 
-    /// The sums of HTTP/3 and QUIC of a frontend.
-    pub fn quic_sums(&self, proxy: ProxyId) -> QuicSums {
-        let Some(place) = self.quic_place(proxy) else {
+    /// The sums of HTTP/3 and QUIC of a side of a proxy.
+    pub fn quic_sums(&self, user: QuicUser) -> QuicSums {
+        let Some(place) = self.quic_place(user) else {
             return QuicSums::default();
         };
         let rows = self.workers.iter().map(|own| &own.quics[place]);
         QuicSums::of(rows.chain([&self.quic_corrections[place]]))
     }
 
-    /// Resets the counters of HTTP/3 and QUIC of a frontend.
-    pub fn clear_quic(&self, proxy: ProxyId) {
-        if let Some(place) = self.quic_place(proxy) {
-            self.quic_corrections[place].subtract(&self.quic_sums(proxy));
+    /// Resets the counters of HTTP/3 and QUIC of a side of a proxy.
+    pub fn clear_quic(&self, user: QuicUser) {
+        if let Some(place) = self.quic_place(user) {
+            self.quic_corrections[place].subtract(&self.quic_sums(user));
         }
     }
 

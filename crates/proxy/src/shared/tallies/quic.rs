@@ -1,12 +1,13 @@
-//! The counters of HTTP/3 and QUIC. Only frontends with lines of QUIC have them, because they are
-//! many.
+//! The counters of HTTP/3 and QUIC. Only frontends with lines of QUIC and backends with servers of
+//! QUIC have them, because they are many.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use config::model::{BindAddress, Proxy};
+use config::model::{Bind, BindAddress, Proxy};
 use stats::Column;
 
 use super::rows::bump;
+use crate::ids::{ProxyId, QuicUser};
 
 /// The first and the last of the fields that have a cell.
 const FIRST: Column = Column::H3Data;
@@ -30,7 +31,7 @@ pub enum QuicCount {
     BytesOut,
 }
 
-/// One worker's counters of HTTP/3 and QUIC of a frontend.
+/// One worker's counters of HTTP/3 and QUIC of a side of a proxy.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct QuicRow([AtomicU64; CELLS]);
@@ -41,10 +42,18 @@ impl Default for QuicRow {
     }
 }
 
-/// Whether a proxy has such counters.
-pub(super) fn has_quic(proxy: &Proxy) -> bool {
-    let mut binds = proxy.binds.iter();
-    binds.any(|bind| matches!(bind.address, BindAddress::Quic(_)))
+/// The two sides of a proxy.
+pub(super) fn users(proxy: ProxyId) -> [QuicUser; 2] {
+    [QuicUser::Frontend(proxy), QuicUser::Backend(proxy)]
+}
+
+/// Whether the clients and the servers of a proxy have such counters.
+pub(super) fn has_quic(proxy: &Proxy) -> [bool; 2] {
+    let is_quic = |bind: &Bind| matches!(bind.address, BindAddress::Quic(_));
+    [
+        proxy.binds.iter().any(is_quic),
+        proxy.servers.iter().any(|server| server.is_quic),
+    ]
 }
 
 /// The place of a field among the cells.
@@ -104,6 +113,20 @@ impl QuicRow {
         self.add(what, u64::MAX);
     }
 
+    /// A connection of HTTP/3 begins.
+    pub fn begin(&self) {
+        self.add(QuicCount::Sessions, 1);
+        self.add(QuicCount::OpenConnections, 1);
+    }
+
+    /// Adds the counts of a connection of HTTP/3 to a server, whose open requests have changed by
+    /// `opened`. Requests of clients are counted one by one.
+    pub fn tell_requests(&self, counts: &http::h2::Counts, opened: i64) {
+        self.tell_frames(counts);
+        self.add(QuicCount::Requests, u64::from(counts.streams));
+        self.add(QuicCount::OpenRequests, opened as u64);
+    }
+
     /// Adds the counts of a connection of HTTP/3.
     pub fn tell_frames(&self, counts: &http::h2::Counts) {
         for (column, by) in [
@@ -149,7 +172,7 @@ impl QuicRow {
     }
 }
 
-/// The sums of all workers for a frontend.
+/// The sums of all workers for a side of a proxy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QuicSums([u64; CELLS]);
 
