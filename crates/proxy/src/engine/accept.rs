@@ -26,7 +26,7 @@ impl<D: Driver> Turn<'_, D> {
     /// Whether one more connection may be accepted; if so, a place is reserved for it.
     pub(super) fn admit(&mut self, listener: ListenerId) -> bool {
         let bind = self.bind_of(listener);
-        let admitted = !self.is_too_fast(bind) && self.cx.core.ambient.shared.admit(bind);
+        let admitted = !self.is_too_fast(bind, 0) && self.cx.core.ambient.shared.admit(bind);
         if admitted {
             self.pass_on(bind)
         } else {
@@ -88,7 +88,7 @@ impl<D: Driver> Turn<'_, D> {
         while index < self.state.resting.len() {
             let listener = self.state.resting[index];
             let bind = self.bind_of(listener);
-            if self.is_too_fast(bind) || self.cx.core.ambient.shared.is_full(bind) {
+            if self.is_too_fast(bind, 0) || self.cx.core.ambient.shared.is_full(bind) {
                 index += 1;
             } else {
                 self.state.resting.swap_remove(index);
@@ -102,8 +102,9 @@ impl<D: Driver> Turn<'_, D> {
     }
 
     /// Whether a listener has reached a rate limit (`maxconnrate`, `maxsessrate`, `maxsslrate`,
-    /// `rate-limit sessions`). If so, the time for the next check is set.
-    fn is_too_fast(&mut self, bind: BindId) -> bool {
+    /// `rate-limit sessions`). If so, the time for the next check is set. `coming`: sessions that
+    /// are to begin and are not counted yet.
+    fn is_too_fast(&mut self, bind: BindId, coming: u32) -> bool {
         if !self.cx.runtime_config.paces {
             return false;
         }
@@ -113,27 +114,32 @@ impl<D: Driver> Turn<'_, D> {
         let speaks_tls = self.cx.runtime_config.bind(bind).tls.is_some();
         let sessions = self.cx.runtime_config.proxy(frontend).rate_limit_sessions;
         let limits = [
-            (sessions, Pace::Sessions(frontend)),
+            (sessions, Pace::Sessions(frontend), coming),
             (
                 shared.rate_limit(RateLimit::Sessions),
                 Pace::ProcessSessions,
+                coming,
             ),
             (
                 shared.rate_limit(RateLimit::Connections),
                 Pace::ProcessConnections,
+                0,
             ),
             (
                 shared
                     .rate_limit(RateLimit::TlsSessions)
                     .filter(|_| speaks_tls),
                 Pace::TlsClients,
+                0,
             ),
         ];
         let reached = limits
             .into_iter()
-            .filter_map(|(limit, pace)| limit.map(|limit| (limit, pace)))
-            .find(|(limit, pace)| shared.rate(*pace, now_ms) >= *limit);
-        if let Some((limit, _)) = reached {
+            .filter_map(|(limit, pace, coming)| limit.map(|limit| (limit, pace, coming)))
+            .find(|(limit, pace, coming)| {
+                shared.rate(*pace, now_ms).saturating_add(*coming) >= *limit
+            });
+        if let Some((limit, ..)) = reached {
             let wait_ms = (PERIOD_MS / u64::from(limit.max(1))).max(1);
             self.state.room_at_ms = self.state.room_at_ms.min(now_ms + wait_ms);
         }
@@ -152,8 +158,10 @@ impl<D: Driver> Turn<'_, D> {
 
     /// Whether one more QUIC connection may be accepted; if so, a place is reserved for it. The
     /// socket of the listener is read on in any case, because its other connections need it.
-    pub(super) fn admits_quic(&mut self, bind: BindId) -> bool {
-        !self.is_too_fast(bind) && self.cx.core.ambient.shared.admit(bind)
+    /// `handshakes`: those of QUIC under way, whose sessions are not counted yet.
+    pub(super) fn admits_quic(&mut self, bind: BindId, handshakes: usize) -> bool {
+        let coming = u32::try_from(handshakes).unwrap_or(u32::MAX);
+        !self.is_too_fast(bind, coming) && self.cx.core.ambient.shared.admit(bind)
     }
 
     /// A connection was accepted. `quic`: it has no socket, but is a connection of QUIC. Returns its

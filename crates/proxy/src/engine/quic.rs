@@ -199,6 +199,15 @@ impl Quics {
         self.names_end = self.names_end.max(handle + 1);
     }
 
+    /// A datagram of a connection's server has come.
+    fn server_answers(&self, core: &mut Core, handle: usize) {
+        if let Some(Place::Link(conn)) = self.places.get(&handle)
+            && let Some(quic) = core.links.quic_mut(*conn)
+        {
+            quic.refusals = 0;
+        }
+    }
+
     /// Whether the datagrams of a connection come to this socket. A server answers at no other one.
     fn is_at(&self, core: &Core, handle: usize, sock: DatagramSock) -> bool {
         let of = match self.places.get(&handle) {

@@ -34,6 +34,8 @@ pub(crate) struct Quic {
     pub is_half_open: bool,
     /// How often the socket had no room for its datagrams.
     pub without_room: u64,
+    /// Reports of the network that the server receives nothing, since its last datagram.
+    pub refusals: u32,
     /// The timer of the connection's next deadline.
     pub timer: TimerId,
     /// Its handshake is complete.
@@ -62,6 +64,7 @@ impl Quic {
             user,
             is_half_open: false,
             without_room: 0,
+            refusals: 0,
             timer,
             is_established: false,
             early_ends_ms: None,

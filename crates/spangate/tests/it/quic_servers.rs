@@ -280,6 +280,70 @@ fn a_server_that_is_away_is_left_at_once() {
     proxy.stop();
 }
 
+/// The timeout of the server is longer than that of a test.
+#[test]
+fn a_server_that_dies_is_left() {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let quic = datagrams();
+    let at = address(&quic);
+    let config = format!(
+        "{DEFAULTS} timeout server 60s\n timeout connect 60s\n\
+         frontend f\n bind \"quic+fd@${{QUIC}}\" ssl crt {crt}\n http-request return status 200\n"
+    );
+    let dying = Proxy::start_in(folder, &config, &[("QUIC", &quic)]);
+    drop(quic);
+    let front = listener();
+    let config = format!(
+        "{DEFAULTS} timeout server 60s\n retries 0\nglobal\n expose-experimental-directives\n\
+         listen front\n bind \"fd@${{FRONT}}\"\n http-reuse always\n \
+         server s quic4@{at} ssl verify none\n"
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    for _ in 0..2 {
+        assert_eq!(client.get("/").status, 200);
+    }
+    dying.running.signal(libc::SIGKILL);
+    dying.running.end();
+    // The first request may use the connection, and ends with it; later ones find no server.
+    let mut client = Client::connect(address(&front));
+    client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+    let first = client.response().map(|answer| answer.status);
+    assert!(matches!(first, None | Some(502 | 503)), "{first:?}");
+    assert_eq!(Client::connect(address(&front)).get("/").status, 503);
+    proxy.stop();
+}
+
+/// Connections whose handshakes are under way count as sessions that are to begin.
+#[test]
+fn the_rate_of_sessions_is_limited() {
+    let origin = Origin::echo();
+    let folder = Folder::new();
+    let stats = folder.path("cli.sock");
+    let behind = Behind::start(
+        origin.at,
+        &Parts {
+            global: &format!("nbthread 1\n stats socket {} level admin", stats.display()),
+            front: "http-reuse never",
+            inner: "rate-limit sessions 2",
+            ..Parts::default()
+        },
+    );
+    let front = behind.front;
+    let clients: Vec<_> = (0..3)
+        .map(|_| spawn(move || Client::connect(front).get("/").status))
+        .collect();
+    for client in &clients {
+        assert_eq!(join(client, "a client"), 200);
+    }
+    assert_eq!(
+        numbers(&stats, ("inner", "FRONTEND"), ["rate_max"]),
+        [Some(2)]
+    );
+    behind.proxy.stop();
+}
+
 #[test]
 fn an_upgrade_passes() {
     let origin = Origin::raw(|stream| {

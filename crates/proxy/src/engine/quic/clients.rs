@@ -128,7 +128,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         let place = self.cx.core.ambient.shared.enter_tls();
         // Without a place, the client asks again and waits meanwhile.
-        let (Some(place), true) = (place, self.admits_quic(bind)) else {
+        let (Some(place), true) = (place, self.admits_quic(bind, quics.handshakes)) else {
             return self.drop_initial(quics, bind, incoming);
         };
         let known = quics.servers.iter().position(|(of, ..)| *of == listener);

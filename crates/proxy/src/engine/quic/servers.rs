@@ -13,6 +13,11 @@ use crate::link::{Dial, QuicLink};
 use crate::phases::account::TlsEnd;
 use crate::shared::Pace;
 
+/// How often in a row the network may report that nobody receives what is sent on an established
+/// connection. Packets that are not acknowledged are sent again soon, so a server that is away is
+/// noticed within some round trips.
+const REFUSALS_MAX: u32 = 3;
+
 impl<D: Driver> Turn<'_, D> {
     /// Begins a connection whose socket is open.
     pub(super) fn dial(&mut self, dial: Dial) {
@@ -80,8 +85,9 @@ impl<D: Driver> Turn<'_, D> {
         self.server_refused(conn, why);
     }
 
-    /// The network reports that nobody receives what is sent to a server. A connection that is
-    /// established goes on: the report may be forged, and its timeouts end it.
+    /// The network reports that nobody receives what is sent to a server. An established connection
+    /// is left after [`REFUSALS_MAX`] reports without a datagram of the server in between: a single
+    /// report may be forged.
     pub(in crate::engine) fn server_unreachable(&mut self, sock: SockId) {
         let Some(quics) = &self.state.quics else {
             return;
@@ -95,12 +101,20 @@ impl<D: Driver> Turn<'_, D> {
             let is_there = |quic: &QuicLink| server_sock(quic) == Some(sock);
             links.quic(*conn).is_some_and(is_there)
         });
-        let connects = |conn: &ConnId| {
-            let server = links.server(*conn);
-            server.is_some_and(|server| server.connecting)
+        let Some(conn) = conn else {
+            return;
         };
-        if let Some(conn) = conn.filter(connects) {
+        let server = links.server(conn);
+        let connects = server.is_some_and(|server| server.connecting);
+        let Some(quic) = self.cx.core.links.quic_mut(conn) else {
+            return;
+        };
+        quic.refusals += 1;
+        if connects {
             self.closed(conn, Close::Refused);
+        } else if quic.refusals >= REFUSALS_MAX {
+            quic.end();
+            self.closed(conn, Close::Reset);
         }
     }
 }
