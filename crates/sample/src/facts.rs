@@ -267,7 +267,8 @@ pub struct Txn {
     pub src: Option<Addr>,
     /// The local address, in the same case.
     pub dst: Option<Addr>,
-    /// The destination address of the server connection.
+    /// The destination address of the server connection. Of a reused one it is set only if the
+    /// configuration reads it ([`crate::Needs::server_destination`]).
     pub server_dst: Option<Addr>,
     /// The server connection was reused (`bc_reused`).
     pub server_reused: bool,
@@ -359,6 +360,12 @@ pub struct Txn {
 }
 
 impl Txn {
+    /// Whether a connection to a server was attempted or reused.
+    #[must_use]
+    pub fn had_server(&self) -> bool {
+        self.server.is_some() || self.server_dst.is_some()
+    }
+
     /// Resets all fields and keeps the memory of texts and variables. Every field is named, so that
     /// a new one cannot be forgotten.
     pub fn reset(&mut self) {

@@ -82,21 +82,25 @@ impl<D: Driver> Cx<'_, D> {
             && !stream.wants_tunnel
             && self.runtime_config.proxy(stream.backend).source.is_none();
         if is_plain && let Some(link) = self.idle_connection(stream, server, &[], &[]) {
-            return self.reuse(stream, link, server, now_ms);
+            return self.reuse(stream, link, server, None, now_ms);
         }
         self.connect_anew(stream, server, now_ms)
     }
 
-    /// Uses an idle connection.
+    /// Uses an idle connection. `to`: its destination if it is not the server's address.
     #[inline(always)]
     fn reuse(
         &mut self,
         stream: &mut Stream,
         link: ExchangeId,
         server: ServerId,
+        to: Option<Addr>,
         now_ms: u64,
     ) -> Step {
         self.attach(stream, link, server);
+        if self.runtime_config.config.needs.server_destination {
+            stream.txn.server_dst = to.or_else(|| self.address_of(server));
+        }
         stream.route.on_reused = true;
         stream.txn.server_reused = true;
         let server = self.core.links.server(link);
@@ -130,7 +134,7 @@ impl<D: Driver> Cx<'_, D> {
             names.pool = [&names.pool[..], b"\0", &header].concat().into();
         }
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool) {
-            return self.reuse(stream, link, server, now_ms);
+            return self.reuse(stream, link, server, names.ends.to, now_ms);
         }
         if let Some(until) = self.ask_for_idle(stream, server, &names.pool) {
             return stream.go(Phase::TakeOver(until));
@@ -480,6 +484,14 @@ impl<D: Driver> Cx<'_, D> {
             self.core.count(Count::Server(server));
         }
         self.mark(Pace::Server(server));
+    }
+
+    /// The address of a server; none if it is relative to that of its clients.
+    fn address_of(&self, server: ServerId) -> Option<Addr> {
+        match &self.servers.at(server).address {
+            ServerAddress::Fixed(addr) => Some(addr.clone()),
+            ServerAddress::PortOffset { .. } => None,
+        }
     }
 
     /// The connection to the server is established.

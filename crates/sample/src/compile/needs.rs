@@ -11,6 +11,8 @@ pub struct Needs {
     pub request_body: bool,
     /// The local address of server connections (`bc_src`, `%bi`).
     pub server_source: bool,
+    /// The address of the server's end of reused connections (`bc_dst`, `%si`).
+    pub server_destination: bool,
     /// The address that clients connected to (`dst`, `%fi`).
     pub client_destination: bool,
     /// The random values of TLS sessions, and their master secrets.
@@ -31,6 +33,7 @@ impl Needs {
 
     pub(crate) fn note(&mut self, fetch: &Fetch, proxy: Option<u32>) {
         self.server_source |= matches!(fetch.name, "bc_src" | "bc_src_port");
+        self.server_destination |= matches!(fetch.name, "bc_dst" | "bc_dst_port");
         let name = fetch.name.strip_prefix("fc_").unwrap_or(fetch.name);
         self.client_destination |= matches!(name, "dst" | "dst_port" | "dst_is_local");
         let tls = ["ssl_fc_", "ssl_bc_"].iter();
@@ -58,6 +61,7 @@ impl Needs {
 
     pub(crate) fn note_alias(&mut self, name: &str) {
         self.server_source |= matches!(name, "bi" | "bp");
+        self.server_destination |= matches!(name, "si" | "sp");
         self.client_destination |= matches!(name, "fi" | "fp");
     }
 }
@@ -75,6 +79,9 @@ mod tests {
         let _ = compiler.expr(&["req.body_param(a),lower"], Place::ALL);
         let _ = compiler.log_format("%bi %[res.hdr(a)]", Place::BE_HTTP_RESPONSE);
         assert!(!compiler.needs().client_destination);
+        assert!(!compiler.needs().server_destination);
+        let _ = compiler.log_format("%si", Place::BE_HTTP_RESPONSE);
+        assert!(compiler.needs().server_destination);
         let _ = compiler.expr(&["ssl_fc_exporter_secret"], Place::ALL);
         assert!(!compiler.needs().tls_secrets);
         let _ = compiler.expr(&["ssl_bc_server_random,hex"], Place::ALL);

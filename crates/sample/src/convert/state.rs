@@ -167,7 +167,7 @@ fn failed(txn: &Txn) -> bool {
 
 /// Whether the request was sent to a server.
 fn forwarded(txn: &Txn) -> bool {
-    txn.server_dst.is_some()
+    txn.had_server()
 }
 
 /// Whether an internal service answered.

@@ -308,9 +308,9 @@ fn is_local<'a>(addr: &Addr, scope: &Scope<'_>) -> Option<Value<'a>> {
     }
 }
 
-/// The stream, after a connection to a server was attempted.
+/// The stream, after a connection to a server was attempted or reused.
 fn to_server<'a>(scope: &Scope<'a>) -> Option<&'a crate::Txn> {
-    scope.txn.filter(|txn| txn.server_dst.is_some())
+    scope.txn.filter(|txn| txn.had_server())
 }
 
 fn server_error(scope: &Scope<'_>) -> Option<ConnError> {

@@ -169,9 +169,8 @@ pub(crate) const FETCHES: &[Fetch] = &[
         &SERVER_CONNECTION,
         "the server side's HTTP major version",
         |_, scope, _| {
-            let txn = scope.txn?;
-            let major = txn.server_mux.major();
-            txn.server_dst.as_ref().map(|_| Value::Int(major))
+            let txn = scope.txn.filter(|txn| txn.had_server())?;
+            Some(Value::Int(txn.server_mux.major()))
         },
     ),
     fetch(

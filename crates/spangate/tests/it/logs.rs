@@ -7,6 +7,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::net::{Shutdown, TcpListener, TcpStream, UdpSocket};
 
 use common::http::Client;
+use common::origin::Origin;
 use common::{DEADLINE, DEFAULTS, Proxy, accept, address, listener, uninterrupted};
 
 fn sink() -> UdpSocket {
@@ -577,4 +578,27 @@ frontend f
         works.contains(&format!("{name} is reached again ; 3 messages were lost.")),
         "{works}"
     );
+}
+
+/// Of a connection that is used again, as much is known as of a new one.
+#[test]
+fn what_is_known_of_a_reused_connection() {
+    let origin = Origin::echo();
+    let (front, sink) = (listener(), sink());
+    let config = format!(
+        "{DEFAULTS} log {} format raw local0\n\
+         log-format \"%si:%sp %[bc_dst]:%[bc_dst_port] %[bc_http_major] %[bc_err] %[bc_nb_streams] %[bs.id] %[bc_reused]\"\n\
+         listen l\n bind \"fd@${{FRONT}}\"\n http-reuse always\n server s {}\n",
+        at(&sink),
+        origin.at,
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    for reused in 0..3 {
+        assert_eq!(client.get("/").status, 200);
+        let (to, is_reused) = (origin.at, u32::from(reused > 0));
+        let line = receive(&sink);
+        assert_eq!(line.trim_end(), format!("{to} {to} 1 0 1 0 {is_reused}"));
+    }
+    proxy.stop();
 }
