@@ -52,6 +52,10 @@ pub trait Sockets {
     fn local_addr(&self, _sock: SockId) -> Option<Addr> {
         None
     }
+    /// The local address of a datagram socket to a server.
+    fn datagrams_addr(&self, _sock: SockId) -> Option<Addr> {
+        None
+    }
     /// Whether an address belongs to this machine; none if the system does not say.
     fn is_local(&self, _ip: IpAddr) -> Option<bool> {
         None

@@ -71,6 +71,10 @@ impl Sockets for EpollDriver {
         sys::local_addr(self.socks.get(sock)?.fd.as_raw_fd()).ok()
     }
 
+    fn datagrams_addr(&self, sock: SockId) -> Option<Addr> {
+        sys::local_addr(self.datagrams.server_fd(sock)?).ok()
+    }
+
     fn is_local(&self, ip: IpAddr) -> Option<bool> {
         sys::is_local(ip)
     }

@@ -9,7 +9,7 @@
 //! this event for each packet that leaves.
 
 use std::collections::VecDeque;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use super::datagram_queue::Queue;
@@ -147,6 +147,13 @@ impl DatagramSockets {
     pub fn add_server(&mut self, epoll: &Epoll, fd: OwnedFd) -> SockId {
         let place = self.register(epoll, Arc::new(fd), |sock| sock.into());
         self.name(place)
+    }
+
+    /// The descriptor of a socket to a server.
+    pub fn server_fd(&self, sock: SockId) -> Option<RawFd> {
+        let socket = self.sockets.get(sock.slot as usize)?;
+        let fd = socket.fd.as_ref().filter(|_| socket.id == sock.into())?;
+        Some(fd.as_raw_fd())
     }
 
     /// The name of the socket in a place, as one to a server.

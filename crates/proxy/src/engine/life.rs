@@ -6,6 +6,7 @@ use net::{Driver, ListenerId};
 use super::Turn;
 use super::quic::QUIC_CLOSE_MS;
 use crate::link::Named;
+use crate::shared::Killed;
 
 /// The worker's state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,6 +85,8 @@ impl<D: Driver> Turn<'_, D> {
             self.end_idle();
         }
         if now_ms >= cut_at_ms {
+            // Each has its line in the log.
+            self.kill(&Killed::All);
             self.state.life = Life::Stopped;
         }
     }

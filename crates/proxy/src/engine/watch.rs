@@ -50,6 +50,8 @@ pub struct StreamView {
     pub server: Option<usize>,
     /// The client's address.
     pub client: Option<Addr>,
+    /// The client's connection is one of QUIC.
+    pub is_quic: bool,
     /// The address that the client connected to.
     pub local: Option<Addr>,
     /// The server's address.
@@ -113,6 +115,7 @@ impl<D: Driver> Turn<'_, D> {
             backend: txn.backend.map(|_| stream.backend.place()),
             server: stream.route.target.map(ServerId::place),
             client: session.map(|session| session.src_of(Some(txn)).clone()),
+            is_quic: stream.client.is_some_and(|client| self.is_quic(client)),
             local: session.map(|session| session.dst_of(Some(txn)).clone()),
             server_address: txn.server_dst.clone(),
             age_ms: now.ms().saturating_sub(began.ms()),
@@ -126,6 +129,13 @@ impl<D: Driver> Turn<'_, D> {
             bytes_out: txn.bytes_out,
             is_connected: stream.server.link().is_some(),
         })
+    }
+
+    /// Whether an exchange is on a connection of QUIC.
+    fn is_quic(&self, exchange: ExchangeId) -> bool {
+        let links = &self.cx.core.links;
+        let conn = links.connection_of(exchange);
+        conn.is_some_and(|conn| links.quic(conn).is_some())
     }
 
     pub(super) fn kill(&mut self, killed: &Killed) {
@@ -150,6 +160,7 @@ fn means(killed: &Killed, stream: &Stream) -> bool {
     };
     match killed {
         _ if matches!(stream.phase, Phase::Done) => false,
+        Killed::All => true,
         Killed::Stream(number, _) => stream.txn.id == *number,
         Killed::Server(backend, server) => targets(*backend, *server),
         Killed::ServerDown(backend, server) => {
@@ -160,7 +171,7 @@ fn means(killed: &Killed, stream: &Stream) -> bool {
 
 fn cause(killed: &Killed) -> Cause {
     match killed {
-        Killed::Stream(..) | Killed::Server(..) => Cause::Killed,
+        Killed::Stream(..) | Killed::Server(..) | Killed::All => Cause::Killed,
         Killed::ServerDown(..) => Cause::ServerDown,
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use config::model::{HttpReuse, Proto, ServerAddress};
 use http::Name;
-use net::{Addr, Close, Connect, ConnectError, Driver, Labels, SockId};
+use net::{Addr, Close, Connect, ConnectError, DatagramSock, Driver, Labels, SockId};
 use sample::{ConnError, LogOrigin};
 use tls::{Connector, Session};
 
@@ -216,7 +216,11 @@ impl<D: Driver> Cx<'_, D> {
             tls,
             place,
         });
-        self.await_server(stream, link, server)
+        let step = self.await_server(stream, link, server);
+        if self.runtime_config.config.needs.server_source {
+            stream.txn.server_src = self.io.datagrams_addr(sock);
+        }
+        step
     }
 
     /// The protocol of a stream's connection to a server where it differs from that of the server's
@@ -474,16 +478,27 @@ impl<D: Driver> Cx<'_, D> {
         stream.up.is_blocked = false;
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));
-        if self.runtime_config.config.needs.server_source
-            && let Some(entry) = self.core.links.get(link)
-        {
-            stream.txn.server_src = self.io.local_addr(entry.sock);
+        if self.runtime_config.config.needs.server_source {
+            self.note_source(stream, link);
         }
         if stream.route.counted.is_none() {
             stream.route.counted = Some(server);
             self.core.count(Count::Server(server));
         }
         self.mark(Pace::Server(server));
+    }
+
+    /// Notes the local address of a stream's connection to a server.
+    #[inline(never)]
+    fn note_source(&self, stream: &mut Stream, link: ExchangeId) {
+        let links = &self.core.links;
+        let connection = links.connection_of(link).or(links.own_connection(link));
+        let quic = connection.and_then(|connection| links.quic(connection));
+        stream.txn.server_src = match (quic.map(|quic| quic.sock), links.get(link)) {
+            (Some(DatagramSock::Server(sock)), _) => self.io.datagrams_addr(sock),
+            (_, Some(entry)) => self.io.local_addr(entry.sock),
+            _ => None,
+        };
     }
 
     /// The address of a server; none if it is relative to that of its clients.

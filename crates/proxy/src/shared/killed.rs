@@ -12,4 +12,6 @@ pub enum Killed {
     /// Streams connected to a server that went down (`on-marked-down shutdown-sessions` and related
     /// options).
     ServerDown(usize, usize),
+    /// All streams: the process has waited for them long enough (`hard-stop-after`).
+    All,
 }

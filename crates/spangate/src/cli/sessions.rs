@@ -265,7 +265,7 @@ impl Streams {
             out,
             "{:#x}: proto={} src={} fe={frontend} be={backend} srv={server} age={} phase={} rq[i={}] rp[i={}] exp={} rc={}",
             stream.id,
-            client.map_or("?", proto),
+            proto(stream),
             client.map_or_else(|| "?".to_owned(), |addr| self.addr(addr)),
             human(stream.age_ms),
             stream.phase,
@@ -292,7 +292,7 @@ impl Streams {
             "{:#x}: worker={} proto={} source={} mode={mode}",
             stream.id,
             stream.worker.0,
-            stream.client.as_ref().map_or("?", proto),
+            proto(stream),
             addr(&stream.client),
         )?;
         writeln!(
@@ -324,11 +324,17 @@ impl Streams {
     }
 }
 
-fn proto(addr: &Addr) -> &'static str {
-    match addr.ip() {
-        Some(ip) if ip.is_ipv4() => "tcpv4",
-        Some(_) => "tcpv6",
-        None => "unix_stream",
+/// The protocol of a stream's client.
+fn proto(stream: &StreamView) -> &'static str {
+    let Some(client) = &stream.client else {
+        return "?";
+    };
+    match (client.ip().map(|ip| ip.is_ipv4()), stream.is_quic) {
+        (Some(true), false) => "tcpv4",
+        (Some(false), false) => "tcpv6",
+        (Some(true), true) => "quic4",
+        (Some(false), true) => "quic6",
+        (None, _) => "unix_stream",
     }
 }
 

@@ -240,7 +240,8 @@ fn a_drain_has_an_end() {
     let (origin, asked) = silent();
     let front = listener();
     let config = format!(
-        "global\n hard-stop-after 200ms\n{DEFAULTS}\nlisten l\n bind \"fd@${{FRONT}}\"\n server s {}\n",
+        "global\n hard-stop-after 200ms\n{DEFAULTS}\nlisten l\n bind \"fd@${{FRONT}}\"\n \
+         log stdout format raw local0\n log-format \"%ST %ts\"\n server s {}\n",
         origin.at
     );
     let proxy = Proxy::start(&config, &[("FRONT", &front)]);
@@ -251,6 +252,8 @@ fn a_drain_has_an_end() {
     let output = proxy.running.end();
     assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
     assert!(client.is_closed());
+    // The request has its line, as one that ends by itself.
+    assert_eq!(output.stdout.lines().last(), Some("-1 KH"));
 }
 
 #[test]

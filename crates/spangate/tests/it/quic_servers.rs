@@ -68,7 +68,8 @@ impl Behind {
         let config = format!(
             "{DEFAULTS}\nglobal\n expose-experimental-directives\n {global}\n\
              listen front\n bind \"fd@${{FRONT}}\"\n log {} format raw local0\n \
-             log-format \"%ST %tsc %[bc_err_str]\"\n retries 1\n {before}\n \
+             log-format \"%ST %tsc %[bc_err_str]\"\n retries 1\n \
+             http-response set-header from \"%[bc_src_port]\"\n {before}\n \
              server s quic4@{} ssl verify required ca-file {ca} sni str(one.test) {server}\n\
              listen inner\n bind \"quic+fd@${{QUIC}}\" ssl crt {crt}\n {inner}\n \
              http-response set-header seen \"%HV %[fs.id] %[src_port]\"\n server o {origin}\n{more}\n",
@@ -216,8 +217,13 @@ fn requests_share_a_connection() {
     let mut client = Client::connect(behind.front);
     let (version, first, port) = seen(&mut client, "/");
     assert_eq!((&*version, first), ("HTTP/3.0", 0));
+    // The local port of a new connection, and of one that is used again.
+    for _ in 0..2 {
+        let mut new = Client::connect(behind.front);
+        assert_eq!(new.get("/").field("from"), Some(&*port.to_string()));
+    }
     let mut other = Client::connect(behind.front);
-    for number in [4, 8] {
+    for number in [12, 16] {
         assert_eq!(seen(&mut other, "/"), (version.clone(), number, port));
     }
     behind.proxy.stop();

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::SyncSender;
 
-use net::{DatagramSock, Driver, WorkerId};
+use net::{Addr, DatagramSock, Driver, WorkerId};
 use quic::{Parameters, Report, StreamReport};
 
 use super::super::Turn;
@@ -90,20 +90,23 @@ impl<D: Driver> Turn<'_, D> {
         };
         let connection = &quic.connection;
         let config = self.cx.runtime_config;
-        let port = match quic.sock {
+        let local = match quic.sock {
             DatagramSock::Listener(listener) => {
                 let bind = *config.listeners.get(listener.0 as usize)?;
-                config.quic_address(bind).map(|address| address.port())
+                let port = config.quic_address(bind).map(|address| address.port());
+                let ip = connection.local();
+                let ip = ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+                SocketAddr::new(ip, port.unwrap_or(0))
             }
-            // The driver has it.
-            DatagramSock::Server(_) => None,
+            DatagramSock::Server(sock) => match self.cx.io.datagrams_addr(sock) {
+                Some(Addr::Inet(local)) => local,
+                _ => SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0),
+            },
         };
         let (proxy, is_to_server) = match quic.user {
             QuicUser::Frontend(frontend) => (frontend, false),
             QuicUser::Backend(backend) => (backend, true),
         };
-        let ip = connection.local();
-        let ip = ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
         let worker = self.cx.core.ambient.worker;
         Some(QuicView {
             // Never 0.
@@ -112,7 +115,7 @@ impl<D: Driver> Turn<'_, D> {
             proxy: proxy.place(),
             is_to_server,
             is_used,
-            local: SocketAddr::new(ip, port.unwrap_or(0)),
+            local,
             peer: connection.peer(),
             report: connection.report(),
             streams: if asked.with_streams {
