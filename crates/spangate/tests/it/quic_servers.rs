@@ -147,7 +147,7 @@ fn fetches_tell_the_versions_of_both_connections() {
     let behind = Behind::start(
         origin.at,
         &Parts {
-            front: "http-response set-header front \"%[fc_http_major] %[bc_http_major] %[bc_nb_streams]\"",
+            front: "http-response set-header front \"%[fc_http_major] %[bc_http_major] %[bc_nb_streams] %[ssl_bc_sni]\"",
             inner: "http-request set-var(txn.version) req.ver\n \
                     http-response set-header inner \"%[fc_http_major] %[fc_nb_streams] \
                     %[fc_settings_streams_limit] %[bc_http_major] %[var(txn.version)]\"",
@@ -155,7 +155,7 @@ fn fetches_tell_the_versions_of_both_connections() {
         },
     );
     let answer = Client::connect(behind.front).get("/");
-    assert_eq!(answer.field("front"), Some("1 3 1"));
+    assert_eq!(answer.field("front"), Some("1 3 1 one.test"));
     assert_eq!(answer.field("inner"), Some("3 1 100 1 3.0"));
     behind.proxy.stop();
 }

@@ -66,8 +66,13 @@ impl crypto::ClientConfig for QuicConnector {
         if let Some(secrets) = &mut secrets {
             secrets.take_logged();
         }
+        let name = match &self.name {
+            ServerName::DnsName(name) => Some(name.as_ref().into()),
+            _ => None,
+        };
         Ok(Box::new(ClientSession {
             connection,
+            name,
             version,
             initial: self.initial,
             params: encoded,
@@ -82,6 +87,8 @@ impl crypto::ClientConfig for QuicConnector {
 /// The handshake of one connection.
 struct ClientSession {
     connection: ClientConnection,
+    /// The name that the server is asked for (SNI).
+    name: Option<Box<str>>,
     version: Version,
     initial: Suite,
     /// Our transport parameters, encoded.
@@ -104,6 +111,7 @@ impl crypto::Session for ClientSession {
     fn handshake_data(&self) -> Option<Box<dyn Any>> {
         let facts = facts_of(&self.connection, None, None).map(|mut facts| {
             facts.secrets.clone_from(&self.secrets);
+            facts.server_name.clone_from(&self.name);
             facts
         });
         let peer = self.connection.quic_transport_parameters();
