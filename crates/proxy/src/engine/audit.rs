@@ -4,25 +4,29 @@
 use net::SockId;
 
 use super::Engine;
-use crate::ids::{ConnId, ExchangeId};
-use crate::link::{Client, Link, Role, Server};
+use crate::ids::{ConnId, ExchangeId, LinkId};
+use crate::link::{Client, Link, NO_SOCKET, Role, Server};
 use crate::stream::{ServerEnd, Stream};
 
 /// What the engine holds for the peer of one connection, bytes. What waits in the driver, and what
 /// waits to be encrypted, is not here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeldBytes {
-    /// The connection; none for a slot without one.
+    /// The connection; none for a slot without one, and for a connection of QUIC.
     pub sock: Option<SockId>,
+    /// The connection is one of QUIC.
+    pub is_quic: bool,
+    /// The place of that connection among all connections of the engine.
+    pub place: u32,
     /// It is a client's.
     pub is_client: bool,
-    /// It is HTTP/2.
+    /// It is HTTP/2 or HTTP/3.
     pub is_h2: bool,
     /// The streams that it has now.
     pub streams: usize,
     /// Received bytes of the connection that are not used.
     pub input: usize,
-    /// Received payload of its HTTP/2 streams that is not used.
+    /// Received payload of its streams that is not used, where it has many at a time.
     pub stream_input: usize,
     /// Payload that waits in its streams, where rules can see it.
     pub payload: usize,
@@ -30,18 +34,24 @@ pub struct HeldBytes {
     pub replay: usize,
     /// Its streams' heads.
     pub heads: usize,
+    /// Bytes for the streams of QUIC that the peer does not take yet.
+    pub queued: usize,
 }
 
 impl Engine {
-    /// Writes what is held for each peer to `held`, by the driver's slot of its connection. Visits
-    /// every connection, so it is for tests only.
+    /// Writes what is held for each peer to `held`, by the driver's slot of its connection; those of
+    /// QUIC connections follow. Visits every connection, so it is for tests only.
     pub fn held_bytes(&self, held: &mut Vec<HeldBytes>) {
         held.clear();
         let links = &self.core.links;
         for (id, link) in links.iter() {
-            let Some(peer) = peer_of(held, link.sock) else {
+            let Some(peer) = peer_of(held, id, link) else {
                 continue;
             };
+            peer.queued += link
+                .quic
+                .as_ref()
+                .map_or(0, |quic| quic.connection.queued());
             match &link.role {
                 Role::Stream(_) => {
                     peer.streams += 1;
@@ -56,16 +66,17 @@ impl Engine {
             }
         }
         for stream in self.streams.all() {
-            let client = stream.client.and_then(|client| links.get(client));
-            let server = stream.server.link().and_then(|server| links.get(server));
-            if let Some(peer) = client.and_then(|client| peer_of(held, client.sock)) {
+            let named = |id: ExchangeId| Some((LinkId::from(id), links.get(id)?));
+            let client = stream.client.and_then(named);
+            let server = stream.server.link().and_then(named);
+            if let Some(peer) = client.and_then(|(id, link)| peer_of(held, id, link)) {
                 peer.payload += stream.up.waiting.len();
                 peer.replay += stream.replay.body.len();
                 peer.heads += stream.request.wire_bytes();
             }
             // A response whose server has gone is the client's.
-            let receiver = server.or(client).map(|link| link.sock);
-            if let Some(peer) = receiver.and_then(|sock| peer_of(held, sock)) {
+            let receiver = server.or(client);
+            if let Some(peer) = receiver.and_then(|(id, link)| peer_of(held, id, link)) {
                 peer.payload += stream.down.waiting.len();
                 peer.heads += stream.response.wire_bytes();
             }
@@ -100,6 +111,7 @@ impl Engine {
         require(clients == core.clients, || {
             format!("{clients} clients, {} counted", core.clients)
         })?;
+        self.audit_quics()?;
         self.streams
             .all()
             .try_for_each(|stream| self.audit_stream(stream))
@@ -209,29 +221,41 @@ impl Engine {
     }
 }
 
-/// The entry of a connection.
-/// The entry of a peer: at the driver's slot of its connection, or behind, where a connection that
-/// has ended and still has exchanges was in that slot before.
-fn peer_of(held: &mut Vec<HeldBytes>, sock: SockId) -> Option<&mut HeldBytes> {
-    let slot = sock.slot as usize;
-    if held.len() <= slot {
-        held.resize(slot + 1, HeldBytes::default());
-    }
-    let is_own = |peer: &HeldBytes| peer.sock.is_none_or(|other| other == sock);
-    let place = if held.get(slot).is_some_and(is_own) {
-        slot
+/// The entry of the peer of a link: at the driver's slot of its connection, or behind, where a
+/// connection that has ended and still has exchanges was in that slot before, and for a connection of
+/// QUIC.
+fn peer_of<'a>(held: &'a mut Vec<HeldBytes>, id: LinkId, link: &Link) -> Option<&'a mut HeldBytes> {
+    let mut own = HeldBytes::default();
+    if link.sock == NO_SOCKET {
+        own.is_quic = true;
+        own.place = match link.role {
+            Role::Stream(connection) => LinkId::from(connection).slot,
+            Role::Client(_) | Role::Server(_) => id.slot,
+        };
     } else {
-        let place = held.iter().position(|peer| peer.sock == Some(sock));
-        place.unwrap_or_else(|| {
-            held.push(HeldBytes::default());
-            held.len() - 1
-        })
+        own.sock = Some(link.sock);
+        let slot = link.sock.slot as usize;
+        if held.len() <= slot {
+            held.resize(slot + 1, HeldBytes::default());
+        }
+        let first = &mut held[slot];
+        if first.sock.is_none() && !first.is_quic {
+            first.sock = own.sock;
+        }
+        if held[slot].sock == own.sock {
+            return held.get_mut(slot);
+        }
+    }
+    let is_own = |peer: &HeldBytes| {
+        (peer.sock, peer.is_quic, peer.place) == (own.sock, own.is_quic, own.place)
     };
-    let peer = held.get_mut(place)?;
-    peer.sock = Some(sock);
-    Some(peer)
+    let place = held.iter().position(is_own).unwrap_or_else(|| {
+        held.push(own);
+        held.len() - 1
+    });
+    held.get_mut(place)
 }
 
-fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
+pub(super) fn require(holds: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(otherwise()) }
 }

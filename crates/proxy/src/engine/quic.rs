@@ -2,6 +2,7 @@
 //! their streams is fed to the mux like the bytes of any connection.
 
 mod arrivals;
+mod audit;
 mod clients;
 mod count;
 mod ends;

@@ -167,6 +167,27 @@ impl Links {
         std::mem::take(&mut self.leaving)
     }
 
+    /// The same connections, which stay there.
+    pub fn leaving(&self) -> &[Box<Quic>] {
+        &self.leaving
+    }
+
+    /// Checks that every connection that counts as listed is. Visits every connection, so it is for
+    /// tests only.
+    ///
+    /// # Errors
+    /// Datagrams of this connection would not be sent.
+    pub fn audit_touched(&self) -> Result<(), String> {
+        for (id, link) in self.iter() {
+            let conn = ConnId::of(id);
+            let is_touched = link.quic.as_ref().is_some_and(|quic| quic.is_touched);
+            if is_touched && !self.touched.contains(&conn) {
+                return Err(format!("{conn:?} is not among the touched: {link:?}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Notes that a QUIC connection may have datagrams to send.
     pub fn touch(&mut self, conn: ConnId) {
         if let Some(quic) = self.get_mut(conn).and_then(|link| link.quic.as_mut())
