@@ -442,8 +442,8 @@ impl<D: Driver> net::Engine<D> for Engine {
         self.datagrams_came(driver, &datagrams);
     }
 
-    fn on_datagram_room(&mut self, _driver: &mut D, sock: DatagramSock) {
-        self.datagrams_have_room(sock);
+    fn on_datagram_room(&mut self, driver: &mut D, sock: DatagramSock) {
+        self.datagrams_have_room(driver, sock);
     }
 
     fn on_datagrams_refused(&mut self, driver: &mut D, sock: SockId) {

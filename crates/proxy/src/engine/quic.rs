@@ -137,24 +137,27 @@ impl Engine {
     /// The time of a connection has come.
     pub(super) fn quic_timeout<D: Driver>(&mut self, driver: &mut D, handle: u32) {
         let now_ns = driver.now().mono_ns;
-        if let Some(quics) = self.state.quics.as_mut() {
-            quics.at(&mut self.core, handle as usize, |connection| {
-                connection.expire(now_ns);
+        self.enter(driver, None, |turn| {
+            turn.with_quics(|quics, core| {
+                quics.at(core, handle as usize, |connection| {
+                    connection.expire(now_ns);
+                });
             });
-        }
+        });
     }
 
     /// A socket has room for datagrams again.
-    pub(super) fn datagrams_have_room(&mut self, sock: DatagramSock) {
-        let Some(quics) = self.state.quics.as_mut() else {
-            return;
-        };
-        let of_sock = quics.waiting.extract_if(|(of, _)| *of == sock);
-        let mut handles: Vec<usize> = of_sock.map(|(_, handle)| handle).collect();
-        handles.sort_unstable();
-        for handle in handles {
-            quics.at(&mut self.core, handle, |_| ());
-        }
+    pub(super) fn datagrams_have_room<D: Driver>(&mut self, driver: &mut D, sock: DatagramSock) {
+        self.enter(driver, None, |turn| {
+            turn.with_quics(|quics, core| {
+                let of_sock = quics.waiting.extract_if(|(of, _)| *of == sock);
+                let mut handles: Vec<usize> = of_sock.map(|(_, handle)| handle).collect();
+                handles.sort_unstable();
+                for handle in handles {
+                    quics.at(core, handle, |_| ());
+                }
+            });
+        });
     }
 }
 
@@ -233,6 +236,14 @@ impl<D: Driver> Turn<'_, D> {
         let number = self.cx.core.ambient.random.next();
         let seed = self.cx.runtime_config.quic.keys.seed(worker, number);
         Quics::new(worker, seed, self.cx.runtime_config)
+    }
+
+    /// Works on the QUIC connections, if there are any. A panic loses them.
+    fn with_quics(&mut self, work: impl FnOnce(&mut Quics, &mut Core)) {
+        if let Some(mut quics) = self.state.quics.take() {
+            work(&mut quics, self.cx.core);
+            self.state.quics = Some(quics);
+        }
     }
 
     /// A connection may have news, or something to read.
