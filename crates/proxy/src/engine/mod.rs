@@ -176,6 +176,13 @@ impl Engine {
         self.streams.in_use()
     }
 
+    /// The number of QUIC connections, with those that only wait until their peers have everything.
+    #[must_use]
+    pub fn quic_connections(&self) -> usize {
+        let quics = self.state.quics.as_ref();
+        quics.map_or(0, |quics| quics.connections())
+    }
+
     /// The worker ends, and with it its remaining streams: exports their recorded data.
     #[cold]
     #[inline(never)]

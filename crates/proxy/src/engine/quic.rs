@@ -162,6 +162,11 @@ impl Engine {
 }
 
 impl Quics {
+    /// How many connections there are.
+    pub(super) fn connections(&self) -> usize {
+        self.places.len()
+    }
+
     /// Works on a connection, which may have to send something then.
     fn at(&mut self, core: &mut Core, handle: usize, work: impl FnOnce(&mut Connection)) {
         match self.places.get_mut(&handle) {
@@ -252,6 +257,8 @@ impl<D: Driver> Turn<'_, D> {
             return;
         };
         let news = quic.connection.news();
+        // One that was closed here and that its peer has closed too is not lost by that.
+        let is_over = news.is_lost || quic.connection.is_drained();
         if news.is_established {
             self.quic_established(conn);
         } else if news.is_early {
@@ -290,7 +297,7 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(quics) = &mut self.state.quics {
             quics.records = records;
         }
-        if news.is_lost {
+        if is_over {
             self.quic_lost(conn);
         } else {
             self.end_late_handshake(conn);
