@@ -328,7 +328,9 @@ impl Client {
             return;
         }
         let idle_over = now_ms - self.idle_since_ms >= stage.setup.keep_alive_ms;
-        let between = self.reader.is_between() && self.current > 0;
+        // A request over QUIC may be on its way when the proxy says that it takes no more.
+        let crossed = stage.draining && stage.setup.is_quic();
+        let between = self.reader.is_between() && (self.current > 0 || crossed);
         let ended = self.closing || stage.draining || idle_over;
         let stale = Self::must_retry(&exchange, stage) && self.reader.is_between();
         if !(between && ended || stale) {

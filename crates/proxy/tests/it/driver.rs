@@ -11,11 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use net::slots::Slots;
 use net::{
-    Addr, Connect, ConnectError, CpuOf, Driver, Labels, ListenerId, Message, Now, Parcel, Sent,
-    SockId, Sockets, TcpInfo, WorkerId,
+    Addr, Connect, ConnectError, CpuOf, DatagramSock, Driver, Labels, ListenerId, Message, Now,
+    Outgoing, Parcel, Sent, SockId, Sockets, TcpInfo, WorkerId,
 };
 
 use super::queue::Queue;
+use super::udp::Udp;
 use super::wire::Wire;
 
 /// A connection between the proxy and a peer.
@@ -173,6 +174,7 @@ pub struct SimDriver {
     /// Pipes that are over and may be used again; lives that check what a peer has seen leave none.
     pub free: Vec<usize>,
     pub names: Slots<usize>,
+    pub udp: Udp,
     /// By listener.
     pub accepting: Vec<bool>,
     pub unlistened: Vec<bool>,
@@ -217,6 +219,7 @@ impl SimDriver {
             pipes: Vec::new(),
             free: Vec::new(),
             names: Slots::default(),
+            udp: Udp::new(0),
             accepting: vec![true; listeners],
             unlistened: vec![false; listeners],
             logs: Vec::new(),
@@ -308,6 +311,10 @@ impl SimDriver {
             let place = self.place(sock);
             self.say(format_args!("    {place} <- {what}"));
         }
+        self.may_panic();
+    }
+
+    fn may_panic(&mut self) {
         match &mut self.panics_in {
             Some(0) => {
                 self.panics_in = None;
@@ -574,6 +581,46 @@ impl Driver for SimDriver {
     fn unlisten(&mut self, listener: ListenerId) {
         self.say(format_args!("    listener {} closed", listener.0));
         self.unlistened[listener.0 as usize] = true;
+    }
+
+    fn stop_receiving(&mut self, listener: ListenerId) {
+        self.say(format_args!(
+            "    listener {} is read by another",
+            listener.0
+        ));
+        self.udp.deaf.push(listener);
+    }
+
+    fn connect_datagrams(&mut self, connect: &Connect<'_>) -> Result<SockId, ConnectError> {
+        self.say(format_args!("    datagrams to {}", connect.to));
+        match (self.opening, connect.to) {
+            (Opening::Fails(error), _) => Err(error),
+            (Opening::Pending, Addr::Inet(server)) => Ok(self.udp.open(*server)),
+            (Opening::Pending, Addr::Unix(_)) => Err(ConnectError::Refused),
+        }
+    }
+
+    fn close_datagrams(&mut self, sock: SockId) {
+        self.say(format_args!("    socket {} of datagrams closed", sock.slot));
+        if self.udp.socks.remove(sock).is_none() {
+            self.fault("a socket of datagrams is closed twice".into());
+        }
+    }
+
+    fn send_datagrams(&mut self, sock: DatagramSock, datagrams: Outgoing<'_>) {
+        if self.verbose {
+            let (bytes, to) = (datagrams.bytes.len(), datagrams.peer);
+            self.say(format_args!("    {bytes} bytes in datagrams to {to}"));
+        }
+        self.may_panic();
+        let now_ms = self.now.ms();
+        if let Some(rule) = self.udp.send(sock, datagrams, now_ms) {
+            self.fault(rule.into());
+        }
+    }
+
+    fn datagram_room(&mut self, sock: DatagramSock) -> bool {
+        self.udp.has_room(sock, self.now.ms())
     }
 
     fn wake(&mut self, worker: WorkerId) {

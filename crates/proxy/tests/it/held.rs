@@ -1,6 +1,7 @@
 //! How much the proxy may hold for one peer, at any moment, whatever the peer does: computed from
 //! the configuration.
 
+use http::h3;
 use spangate_proxy::{Engine, HeldBytes};
 
 use super::driver::Pipe;
@@ -50,6 +51,7 @@ impl Bounds {
             ("payload for rules", held.payload, buffers),
             ("payload to be sent again", held.replay, buffers),
             ("heads", held.heads, 2 * buffers),
+            ("output of QUIC", held.queued, self.queued(held.streams)),
         ] {
             if bytes > most {
                 return Err(format!("{what}: more than {most} bytes are held: {held:?}"));
@@ -67,6 +69,12 @@ impl Bounds {
             FRAME_BYTES_MAX
         };
         4 * self.bufsize + OWED_BYTES_MAX + whole
+    }
+
+    /// What streams of QUIC may have to send that the peer does not take: what the codec permits for
+    /// payload ([`h3::CONNECTION_ROOM_BYTES`]), and what is sent whole.
+    fn queued(&self, streams: usize) -> usize {
+        h3::CONNECTION_ROOM_BYTES as usize + OWED_BYTES_MAX + streams * 2 * self.bufsize
     }
 
     /// Checks all peers of a worker. `held` is a scratch buffer.
@@ -88,7 +96,7 @@ impl Bounds {
         }
         engine.held_bytes(held);
         held.iter()
-            .filter(|peer| peer.sock.is_some())
+            .filter(|peer| peer.sock.is_some() || peer.is_quic)
             .try_for_each(|peer| self.check_received(peer))
     }
 }

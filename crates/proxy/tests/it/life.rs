@@ -10,9 +10,11 @@ use super::client::Client;
 use super::driver::SimDriver;
 use super::filters::Exports;
 use super::plan::{self, Mood};
+use super::quic::Network;
 use super::setups::{Setup, load_after, load_running};
 use super::stage::Stage;
 use super::tcp::TcpClient;
+use super::udp::Udp;
 use super::worker::{Event, Peer, Worker};
 use testing::Random;
 
@@ -31,6 +33,8 @@ struct Life<'a> {
     reloads: Option<Random>,
     exports: Exports,
     stage: Stage<'a>,
+    /// In a configuration with QUIC.
+    network: Option<Network>,
     events: Vec<Event>,
     drain_at: Option<usize>,
     /// Scratch buffer.
@@ -54,6 +58,9 @@ pub fn live(seed: u64, setup: &Setup, reloads: bool, verbose: bool) -> Result<()
     for worker in &mut life.workers {
         worker.driver.verbose = verbose;
     }
+    if let Some(network) = &mut life.network {
+        network.verbose = verbose;
+    }
     life.workers[0]
         .driver
         .say(format_args!("{}: {mood:?}", setup.name));
@@ -75,7 +82,8 @@ impl<'a> Life<'a> {
         let room = random.pick(&[usize::MAX, 100_000, 4000, 500, 50]);
         let workers = (0..workers).map(|index| {
             let engine = Engine::new(runtime_config.clone(), shared.clone(), index, random.next());
-            let mut driver = SimDriver::new(1, setup.bufsize);
+            let mut driver = SimDriver::new(1 + usize::from(setup.h3_clients), setup.bufsize);
+            driver.udp = Udp::new(index);
             driver.room = room;
             driver.puts_off = puts_off;
             driver.panics_in = panics.then(|| random.below(60) as u32);
@@ -93,7 +101,12 @@ impl<'a> Life<'a> {
                 plan
             })
             .collect();
+        let mut over_quic = Vec::new();
         for client in (0..count).rev() {
+            if setup.h3_clients && random.chance(75) {
+                over_quic.push(Client::new(client, random.chance(50)));
+                continue;
+            }
             let peer = if setup.is_tcp {
                 Peer::TcpClient(TcpClient::new(client))
             } else {
@@ -104,13 +117,18 @@ impl<'a> Life<'a> {
             workers[at].coming.push(peer);
         }
         let drain_at = mood.drain.then(|| random.below(100));
+        let network_seed = setup.is_quic().then(|| random.next());
+        let stage = Stage::new(setup, mood, plans, random);
+        let now_ms = workers[0].driver.now.ms();
+        let network = network_seed.map(|seed| Network::new(seed, &stage, over_quic, now_ms));
         Life {
             workers,
             runtime_config,
             shared,
             reloads: None,
             exports,
-            stage: Stage::new(setup, mood, plans, random),
+            stage,
+            network,
             events: Vec::new(),
             drain_at,
             held: Vec::new(),
@@ -136,7 +154,12 @@ impl<'a> Life<'a> {
                 self.end_round(at);
             }
             self.reload_now_and_then();
-            if !self.turn(at) && (0..self.workers.len()).all(|other| !self.turn(other)) {
+            let is_networks = self.network.is_some() && self.stage.random.chance(50);
+            let has_turned = is_networks && self.network_turn()
+                || self.turn(at)
+                || (0..self.workers.len()).any(|other| self.turn(other))
+                || self.network_turn();
+            if !has_turned {
                 if self.is_over() {
                     return self.last_checks();
                 }
@@ -203,13 +226,32 @@ impl<'a> Life<'a> {
         true
     }
 
+    /// Something happens in the network, if anything can.
+    fn network_turn(&mut self) -> bool {
+        let Some(network) = &mut self.network else {
+            return false;
+        };
+        let has_turned = network.turn(&mut self.workers, &mut self.stage);
+        for at in 0..self.workers.len() {
+            self.wake_others(at);
+        }
+        if has_turned && self.stage.random.chance(40) {
+            let at = self.stage.random.below(self.workers.len());
+            self.end_round(at);
+        }
+        has_turned
+    }
+
     fn end_round(&mut self, at: usize) {
         self.workers[at].end_round(&mut self.stage);
         self.wake_others(at);
     }
 
-    /// A worker asked for rounds of others: these follow at some moment.
+    /// A worker asked for rounds of others: these follow at some moment. What it has sent leaves.
     fn wake_others(&mut self, at: usize) {
+        if let Some(network) = &mut self.network {
+            network.take(&mut self.workers[at]);
+        }
         let woken = std::mem::take(&mut self.workers[at].driver.woken);
         self.wake(&woken);
     }
@@ -225,9 +267,17 @@ impl<'a> Life<'a> {
     fn is_over(&self) -> bool {
         let quiet = |worker: &Worker| {
             let nobody_comes = worker.coming.is_empty() || worker.driver.unlistened[0];
-            worker.driver.names.is_empty() && worker.peers_wake_ms().is_none() && nobody_comes
+            let has_quic =
+                worker.engine.quic_connections() > 0 || !worker.driver.udp.socks.is_empty();
+            let has_tcp = !worker.driver.names.is_empty() || worker.peers_wake_ms().is_some();
+            !has_quic && !has_tcp && nobody_comes
         };
-        self.stage.moving.is_empty() && self.workers.iter().all(quiet)
+        // The connections that are over are told of in a round.
+        let is_settled =
+            |network: &Network| network.is_quiet() && !self.workers.iter().any(Worker::is_in_round);
+        self.network.as_ref().is_none_or(is_settled)
+            && self.stage.moving.is_empty()
+            && self.workers.iter().all(quiet)
     }
 
     /// A little time, never beyond a deadline: what a timeout cuts is cut at its moment.
@@ -235,7 +285,8 @@ impl<'a> Life<'a> {
         if self.stage.random.chance(20) {
             let passed_ms = self.stage.random.next() % 4;
             let now_ms = self.now_ms();
-            let next_ms = self.deadline_ms().unwrap_or(u64::MAX);
+            let all_ms = [self.deadline_ms(), self.network_wakes_ms()];
+            let next_ms = all_ms.into_iter().flatten().min().unwrap_or(u64::MAX);
             self.advance_ms(passed_ms.min(next_ms.saturating_sub(now_ms)));
         }
     }
@@ -253,14 +304,17 @@ impl<'a> Life<'a> {
             .map(|worker| worker.engine.streams_in_use())
             .sum();
         let alone = |worker: &Worker| worker.coming.is_empty() && worker.clients() == 0;
-        let alone = self.workers.iter().all(alone);
+        let no_clients = |network: &Network| !network.has_clients();
+        let alone = self.workers.iter().all(alone) && self.network.as_ref().is_none_or(no_clients);
         let may_close = alone || self.stage.mood.stale || !self.stage.mood.calm;
         if streams == 0 && may_close && self.stage.random.chance(50) && self.close_idle_servers() {
             return Ok(());
         }
         self.check_listeners()?;
         let peers_ms = self.workers.iter().filter_map(Worker::peers_wake_ms).min();
-        let Some(next_ms) = peers_ms.into_iter().chain(self.deadline_ms()).min() else {
+        let network_ms = self.network_wakes_ms();
+        let all_ms = [peers_ms, network_ms, self.deadline_ms()];
+        let Some(next_ms) = all_ms.into_iter().flatten().min() else {
             if self.close_idle_servers() {
                 return Ok(());
             }
@@ -281,8 +335,16 @@ impl<'a> Life<'a> {
 
     /// Servers close the connections that they keep idle; whether there was one.
     fn close_idle_servers(&mut self) -> bool {
+        let now_ns = self.workers[0].driver.now.mono_ns;
         let closed = self.workers.iter_mut().map(Worker::close_idle_servers);
-        closed.fold(false, |any, closed| any | closed)
+        let closed = closed.fold(false, |any, closed| any | closed);
+        let network = self.network.as_mut();
+        closed | network.is_some_and(|it| it.close_idle_servers(now_ns, &mut self.stage))
+    }
+
+    /// When something happens in the network by itself, monotonic milliseconds.
+    fn network_wakes_ms(&mut self) -> Option<u64> {
+        self.network.as_mut()?.wakes_ms(&self.workers)
     }
 
     fn now_ms(&self) -> u64 {
@@ -308,7 +370,7 @@ impl<'a> Life<'a> {
         }
         let setup = self.stage.setup;
         // What is sealed at a time, with records that are larger than what is in them; a frame.
-        let whole_max = match (setup.tls, setup.h2_clients || setup.h2_servers) {
+        let whole_max = match (setup.tls, setup.has_muxes()) {
             (true, _) => 80 << 10,
             (false, true) => 20 << 10,
             (false, false) => 0,
@@ -330,7 +392,8 @@ impl<'a> Life<'a> {
             .maxconn
             .iter()
             .enumerate()
-            .filter(|(_, max)| **max > 0)
+            // What a client gives up, its server over QUIC learns later.
+            .filter(|(_, max)| **max > 0 && !setup.h3_servers)
         {
             let busy: usize = self.workers.iter().map(|worker| worker.busy(index)).sum();
             if busy > *max as usize {

@@ -13,8 +13,10 @@ pub fn check<'a>(logs: impl Iterator<Item = &'a Vec<u8>>, stage: &Stage<'_>) -> 
     let lines: Vec<String> = logs
         .map(|line| {
             let line = String::from_utf8_lossy(line);
-            // Clients of HTTP/2 tell scheme and host of each request.
-            line.strip_prefix("http://sim").unwrap_or(&line).to_owned()
+            // Clients of HTTP/2 and HTTP/3 tell scheme and host of each request.
+            let origins = ["http://sim", "https://sim"];
+            let path = origins.iter().find_map(|origin| line.strip_prefix(origin));
+            path.unwrap_or(&line).to_owned()
         })
         .collect();
     for (client, plan) in stage.plans.iter().enumerate() {
@@ -55,8 +57,8 @@ pub fn check<'a>(logs: impl Iterator<Item = &'a Vec<u8>>, stage: &Stage<'_>) -> 
         }
         // Who reset or was cut has not seen all that was sent to it.
         let bytes = stage.bytes[client];
-        // Those of HTTP/2 were translated.
-        let is_told = !stage.setup.h2_clients;
+        // Those of HTTP/2 and HTTP/3 were translated.
+        let is_told = !stage.setup.h2_clients && !stage.setup.h3_clients;
         if is_told && stage.mood.calm && !stage.setup.logs_early && logged_bytes != bytes {
             return Err(format!(
                 "client {client} got {bytes} bytes, {logged_bytes} were logged"

@@ -18,14 +18,16 @@ mod load;
 mod logs;
 mod plan;
 mod queue;
+mod quic;
 mod rules;
 mod server;
 mod setups;
 mod stage;
 mod tcp;
 mod traces;
+mod udp;
 mod wire;
-mod wire_h2;
+mod wire_mux;
 mod worker;
 
 use setups::Setup;
@@ -41,6 +43,8 @@ const LIVES_A_LOAD: u64 = 25;
 const LIVES_AN_AGE: u64 = 300;
 /// Of so many, one is reloaded in place now and then.
 const LIVES_A_RELOADED: u64 = 10;
+/// Of so many, one is with QUIC; of those, the same share is reloaded in place.
+const LIVES_A_QUIC: u64 = 15;
 /// The beginning of the name of such a life; the name of its configuration follows.
 const RELOADED: &str = "reloaded ";
 
@@ -151,9 +155,15 @@ fn run<'a>(seeds: u64, of: impl Fn(u64) -> Kind<'a> + Sync) {
 #[test]
 fn lives() {
     mute_injected_panics();
-    let setups = setups::all();
+    let (setups, with_quic) = (setups::all(), setups::with_quic());
     let chosen = std::env::var("SPANGATE_SETUP").ok();
-    let chosen = chosen.map(|name| Kind::named(&setups, &name));
+    let quic_of = |seed: u64| &with_quic[(seed % with_quic.len() as u64) as usize];
+    let named = |name: &str| {
+        let known = |setup: &Setup| name.trim_start_matches(RELOADED) == setup.name;
+        let is_quic = with_quic.iter().any(known);
+        Kind::named(if is_quic { &with_quic } else { &setups }, name)
+    };
+    let chosen = chosen.map(|name| named(&name));
     // The configurations take turns: a kept seed names its own, which may move.
     let of = |seed: u64| Kind::Checked(&setups[(seed % setups.len() as u64) as usize]);
     if let Some(seed) = number("SPANGATE_SEED") {
@@ -167,7 +177,7 @@ fn lives() {
         return run(seeds, |_| kind);
     }
     for (name, seed, found) in kept_seeds::KEPT {
-        Kind::named(&setups, name)
+        named(name)
             .check(*seed, false)
             .unwrap_or_else(|error| panic!("kept for: {found}\n{error}"));
     }
@@ -182,4 +192,9 @@ fn lives() {
     });
     run(seeds / LIVES_A_LOAD, |_| Kind::Load);
     run(seeds / LIVES_AN_AGE, |_| Kind::Age);
+    let lives = seeds / LIVES_A_QUIC;
+    run(lives, |seed| Kind::Checked(quic_of(seed)));
+    run(lives / LIVES_A_RELOADED, |seed| {
+        Kind::Reloaded(quic_of(seed))
+    });
 }

@@ -81,9 +81,9 @@ impl Exchange {
         !matches!(self.method, "POST" | "CONNECT")
     }
 
-    /// Leaves out what HTTP/2 does not have, where one side speaks it.
+    /// Leaves out what HTTP/2 and HTTP/3 do not have, where one side speaks it.
     pub fn fit(&mut self, setup: &Setup) {
-        if !setup.h2_clients && !setup.h2_servers {
+        if !setup.has_muxes() {
             return;
         }
         self.old = false;
@@ -98,7 +98,7 @@ impl Exchange {
         {
             self.answer.body = Framed::Length(size);
         }
-        if setup.h2_servers {
+        if setup.h2_servers || setup.h3_servers {
             // What is no answer does not come so far.
             if self.answer.fault == Fault::Garbage {
                 self.answer.fault = Fault::Cut;

@@ -47,6 +47,10 @@ pub struct Setup {
     pub h2_clients: bool,
     /// Servers do.
     pub h2_servers: bool,
+    /// Most clients speak HTTP/3.
+    pub h3_clients: bool,
+    /// Servers do.
+    pub h3_servers: bool,
     /// By server; 0 is unlimited.
     pub maxconn: Vec<u32>,
     /// `maxconn` of the frontend.
@@ -56,6 +60,16 @@ pub struct Setup {
 }
 
 impl Setup {
+    /// Some connections have several requests at a time.
+    pub fn has_muxes(&self) -> bool {
+        self.h2_clients || self.h2_servers || self.is_quic()
+    }
+
+    /// Some connections are those of QUIC.
+    pub fn is_quic(&self) -> bool {
+        self.h3_clients || self.h3_servers
+    }
+
     /// How much may be held for a peer.
     pub fn bounds(&self) -> Bounds {
         let window = Limits::default().connection_window_bytes as usize;
@@ -86,6 +100,13 @@ defaults
     timeout server-fin 8s
     log stdout format raw local0
     log-format \"%HP %ST %tsc %B\"
+";
+
+/// Before the defaults, where there is QUIC: its secrets are those of each run.
+const QUIC_GLOBAL: &str = "
+global
+    expose-experimental-directives
+    cluster-secret sim
 ";
 
 const ONE: &str = "
@@ -263,14 +284,52 @@ const TEXTS: &[(&str, &str)] = &[
     ),
 ];
 
+/// The same of configurations with QUIC.
+const QUIC_TEXTS: &[(&str, &str)] = &[
+    (
+        "h3 clients",
+        "no option abortonclose\n http-reuse always\th3 clients",
+    ),
+    ("h3 clients, aborts", "http-reuse safe\th3 clients"),
+    (
+        "h3 clients, deny",
+        "http-request deny if { path_end /1 }\th3 clients",
+    ),
+    (
+        "h3 clients, two servers",
+        "balance roundrobin\n option redispatch 1\n retries 3\n default-server maxconn 1\th3 clients\ttwo",
+    ),
+    (
+        "h3 clients, buffer",
+        "option http-buffer-request\th3 clients",
+    ),
+    (
+        "h3 clients, pauses",
+        "http-request pause 70 if { rand(2) eq 0 }\n http-response pause rand(2),mul(90)\th3 clients",
+    ),
+    (
+        "h3 and h2 clients, h2 servers",
+        "http-reuse always\th3 clients\th2 clients\th2 servers",
+    ),
+];
+
 /// Server connections for which a process with few descriptors has room.
 const FEW_SERVER_CONNS: u32 = 2;
 
-/// All configurations.
+/// All configurations without QUIC.
 pub fn all() -> Vec<Setup> {
+    setups(TEXTS)
+}
+
+/// Those with QUIC. The seeds of the others depend on their number.
+pub fn with_quic() -> Vec<Setup> {
+    setups(QUIC_TEXTS)
+}
+
+fn setups(texts: &[(&'static str, &str)]) -> Vec<Setup> {
     // Every other one has few descriptors.
     let conns_max = |place: usize| place.is_multiple_of(2).then_some(FEW_SERVER_CONNS);
-    TEXTS
+    texts
         .iter()
         .enumerate()
         .map(|(place, (name, lines))| setup(name, lines, conns_max(place)))
@@ -298,11 +357,23 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         }
         lines = rest;
     }
-    let mut h2 = |suffix: &str| {
+    let mut has = |suffix: &str| {
         let rest = lines.strip_suffix(suffix).map(str::to_owned);
         rest.map(|rest| lines = rest).is_some()
     };
-    let (h2_servers, h2_clients) = (h2("\th2 servers"), h2("\th2 clients"));
+    let (h2_servers, h2_clients) = (has("\th2 servers"), has("\th2 clients"));
+    let (h3_servers, h3_clients) = (has("\th3 servers"), has("\th3 clients"));
+    if h3_clients {
+        let certificate = wire::certificate().display();
+        let line = format!("    bind quic4@127.0.0.1:443 ssl crt {certificate} alpn h3\n");
+        section = section.replace("    server one", &format!("{line}    server one"));
+    }
+    if h3_servers {
+        for port in ["127.0.0.1:81", "127.0.0.1:82"] {
+            let line = format!("quic4@{port} ssl verify none no-ssl-reuse");
+            section = section.replace(port, &line);
+        }
+    }
     if h2_clients {
         section = section.replace(":80", ":80 proto h2");
     }
@@ -317,7 +388,11 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
     } else {
         section
     };
-    let text = format!("{DEFAULTS}{section}");
+    let text = if h3_clients || h3_servers {
+        format!("{QUIC_GLOBAL}{DEFAULTS}{section}")
+    } else {
+        format!("{DEFAULTS}{section}")
+    };
     let mut runtime_config = load_running(&text);
     runtime_config.process.server_conns_max = server_conns_max;
     let runtime_config = Arc::new(runtime_config);
@@ -354,6 +429,8 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         tls: is_tls,
         h2_clients,
         h2_servers,
+        h3_clients,
+        h3_servers,
         bufsize: runtime_config.config.global.tune.bufsize_bytes,
         runtime_config,
     }

@@ -10,6 +10,17 @@ use tls::{
     Files, Identity, Session,
 };
 
+/// What a peer may do below its own bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whim {
+    /// It gives up a stream.
+    Reset,
+    /// It does not process a request.
+    Refuse,
+    /// It takes no more requests.
+    GoAway,
+}
+
 /// A peer's end of what stands between its bytes and its pipe's.
 pub trait Wire: Debug {
     /// Bytes that the peer means to send; those for the pipe are appended to `out`.
@@ -27,6 +38,8 @@ pub trait Wire: Debug {
     fn is_over(&self) -> bool {
         false
     }
+    /// The peer does this, where its protocol has it.
+    fn whim(&mut self, _whim: Whim, _out: &mut Vec<u8>) {}
 }
 
 /// One above the other.
@@ -104,20 +117,7 @@ impl TlsWire {
     pub fn server() -> TlsWire {
         static ACCEPTOR: OnceLock<Acceptor> = OnceLock::new();
         let acceptor = ACCEPTOR.get_or_init(|| {
-            let identity = Identity::load(&Files {
-                certificate: certificate(),
-                key: None,
-                key_beside: None,
-                issuer: None,
-                ocsp: None,
-            });
-            let certificate = Certificate {
-                identity: identity.expect("a certificate"),
-                filters: Vec::new(),
-                is_default: true,
-            };
-            let certificates = Arc::new(Certificates::new(&[certificate], false));
-            Acceptor::new(&AcceptorOptions::default(), certificates).expect("an acceptor")
+            Acceptor::new(&AcceptorOptions::default(), certificates()).expect("an acceptor")
         });
         TlsWire::new(acceptor.accept().expect("a session"))
     }
@@ -191,4 +191,21 @@ pub fn certificate() -> &'static PathBuf {
         std::fs::write(&file, certificate.pem() + &key.serialize_pem()).expect("a file");
         file
     })
+}
+
+/// The certificate of all servers.
+pub fn certificates() -> Arc<Certificates> {
+    let identity = Identity::load(&Files {
+        certificate: certificate(),
+        key: None,
+        key_beside: None,
+        issuer: None,
+        ocsp: None,
+    });
+    let certificate = Certificate {
+        identity: identity.expect("a certificate"),
+        filters: Vec::new(),
+        is_default: true,
+    };
+    Arc::new(Certificates::new(&[certificate], false))
 }

@@ -1,6 +1,9 @@
 //! One worker of a life: an engine, its driver, and the peers of its connections.
 
-use net::{Accepted, Addr, Close, ConnectError, Engine as _, ListenerId, WorkerId};
+use net::{
+    Accepted, Addr, Close, ConnectError, DatagramSock, Datagrams, Engine as _, ListenerId, SockId,
+    WorkerId,
+};
 use spangate_proxy::{Engine, Generation, Order, ServerChange, Shared};
 
 use super::client::Client;
@@ -11,7 +14,7 @@ use super::setups::Setup;
 use super::stage::Stage;
 use super::tcp::{TcpClient, TcpServer};
 use super::wire::{Above, TlsWire, Wire};
-use super::wire_h2::{H2Client, H2Server};
+use super::wire_mux::{MuxClient, MuxServer};
 
 /// The largest look of a driver here at what came.
 const LOOK_BYTES_MAX: usize = 8192;
@@ -340,6 +343,36 @@ impl Worker {
         self.adopt(stage);
     }
 
+    /// Datagrams have come.
+    pub fn datagrams(&mut self, datagrams: Datagrams<'_>, stage: &mut Stage<'_>) {
+        self.in_round = true;
+        if self.driver.verbose {
+            let Datagrams { sock, bytes, .. } = &datagrams;
+            let (peer, bytes) = (datagrams.peer, bytes.len());
+            self.driver.say(format_args!(
+                "{bytes} bytes in datagrams of {peer} at {sock:?}"
+            ));
+        }
+        self.engine.on_datagrams(&mut self.driver, datagrams);
+        self.adopt(stage);
+    }
+
+    /// A socket has room for datagrams again.
+    pub fn datagram_room(&mut self, sock: DatagramSock, stage: &mut Stage<'_>) {
+        self.in_round = true;
+        self.driver.say(format_args!("{sock:?} has room"));
+        self.engine.on_datagram_room(&mut self.driver, sock);
+        self.adopt(stage);
+    }
+
+    /// Nobody receives what a socket sends.
+    pub fn datagrams_refused(&mut self, sock: SockId, stage: &mut Stage<'_>) {
+        self.in_round = true;
+        self.driver.say(format_args!("{sock:?} is refused"));
+        self.engine.on_datagrams_refused(&mut self.driver, sock);
+        self.adopt(stage);
+    }
+
     /// Gives the connections that the engine opened their servers.
     pub fn adopt(&mut self, stage: &mut Stage<'_>) {
         let now_ms = self.driver.now.ms();
@@ -517,10 +550,10 @@ fn client_wire(setup: &Setup, inbox: &mut Queue) -> Option<Box<dyn Wire>> {
     let wire: Option<Box<dyn Wire>> = match (setup.h2_clients, setup.tls) {
         (false, false) => None,
         (false, true) => Some(Box::new(TlsWire::client(&mut out))),
-        (true, false) => Some(Box::new(H2Client::new(&mut out))),
+        (true, false) => Some(Box::new(MuxClient::h2(&mut out))),
         (true, true) => {
             let mut first = Vec::new();
-            let upper = H2Client::new(&mut first);
+            let upper = MuxClient::h2(&mut first);
             let lower = TlsWire::client(&mut out);
             Some(Box::new(Above::new(upper, lower, &first, &mut out)))
         }
@@ -535,10 +568,10 @@ fn server_wire(setup: &Setup, inbox: &mut Queue) -> Option<Box<dyn Wire>> {
     let wire: Option<Box<dyn Wire>> = match (setup.h2_servers, setup.tls) {
         (false, false) => None,
         (false, true) => Some(Box::new(TlsWire::server())),
-        (true, false) => Some(Box::new(H2Server::new(&mut out))),
+        (true, false) => Some(Box::new(MuxServer::h2(&mut out))),
         (true, true) => {
             let mut first = Vec::new();
-            let upper = H2Server::new(&mut first);
+            let upper = MuxServer::h2(&mut first);
             Some(Box::new(Above::new(
                 upper,
                 TlsWire::server(),

@@ -1,5 +1,6 @@
-//! HTTP/2 below peers that speak HTTP/1: requests that a client pipelines are streams at a time,
-//! and a server gets the streams of its connection one behind the other.
+//! HTTP/2 or HTTP/3 below peers that speak HTTP/1: requests that a client pipelines are streams at a
+//! time, and a server gets the streams of its connection one behind the other. The bytes of HTTP/3
+//! are the records of its streams ([`http::h3::record`]).
 
 use std::collections::VecDeque;
 
@@ -7,10 +8,16 @@ use http::h1::body::{BodyDecoder, Piece};
 use http::h1::{
     self, Framing, Limits as H1Limits, ParseError, Strictness, write_chunk_head, write_last_chunk,
 };
-use http::h2::{Connection, Event, Limits, Scheme, StreamId};
-use http::{Head, Method, Version};
+use http::h2::{self, Code, Event, Limits, Scheme, StreamId};
+use http::h3::{self, record};
+use http::{Codec, Head, Method, Version};
 
-use super::wire::Wire;
+use super::wire::{Whim, Wire};
+
+/// The streams of HTTP/3 with the control frames of each side, which are the first that it opens of
+/// their kind (RFC 9000 §2.1).
+const CLIENT_CONTROL_STREAM: u64 = 2;
+const SERVER_CONTROL_STREAM: u64 = 3;
 
 fn limits() -> Limits {
     Limits {
@@ -45,7 +52,7 @@ impl Payload {
         Ok(goes_on)
     }
 
-    fn send(&mut self, codec: &mut Connection, stream: StreamId, out: &mut Vec<u8>) {
+    fn send(&mut self, codec: &mut Codec, stream: StreamId, out: &mut Vec<u8>) {
         while !self.bytes.is_empty() {
             let count = codec.data_room(stream).min(self.bytes.len());
             let ends = self.came && count == self.bytes.len();
@@ -107,8 +114,8 @@ struct Asked {
 
 /// A client's end.
 #[derive(Debug)]
-pub struct H2Client {
-    codec: Connection,
+pub struct MuxClient {
+    codec: Codec,
     /// What the client said that is not taken apart yet, and what came that is not.
     said: Vec<u8>,
     came: Vec<u8>,
@@ -119,11 +126,20 @@ pub struct H2Client {
     broken: bool,
 }
 
-impl H2Client {
+impl MuxClient {
     /// Its first words are appended to `out`.
-    pub fn new(out: &mut Vec<u8>) -> H2Client {
-        H2Client {
-            codec: Connection::client(limits(), out),
+    pub fn h2(out: &mut Vec<u8>) -> MuxClient {
+        MuxClient::new(Codec::H2(h2::Connection::client(limits(), out)))
+    }
+
+    /// The same of HTTP/3: records.
+    pub fn h3(out: &mut Vec<u8>) -> MuxClient {
+        MuxClient::new(Codec::H3(Box::new(h3::Connection::client(limits(), out))))
+    }
+
+    fn new(codec: Codec) -> MuxClient {
+        MuxClient {
+            codec,
             said: Vec::new(),
             came: Vec::new(),
             body: None,
@@ -176,10 +192,10 @@ impl H2Client {
         }
     }
 
-    /// What is no HTTP/1 is none of HTTP/2 either.
+    /// What is no HTTP/1 is none of HTTP/2 or HTTP/3 either.
     fn break_down(&mut self, out: &mut Vec<u8>) {
         self.broken = true;
-        out.extend_from_slice(&self.said);
+        say_garbage(&self.codec, CLIENT_CONTROL_STREAM, &self.said, out);
     }
 
     fn pump(&mut self, out: &mut Vec<u8>) {
@@ -188,14 +204,17 @@ impl H2Client {
         }
         for (place, asked) in self.asked.iter_mut().enumerate() {
             if let Some(head) = &asked.head {
-                if !self.codec.can_open() {
+                if self.codec.room_for_streams() == 0 {
                     return;
                 }
                 let ends = asked.body.end_sent;
                 let token = place as u32;
-                let opened = self
-                    .codec
-                    .send_request(head, Scheme::Http, token, ends, out);
+                let scheme = if self.codec.is_h3() {
+                    Scheme::Https
+                } else {
+                    Scheme::Http
+                };
+                let opened = self.codec.send_request(head, scheme, token, ends, out);
                 asked.stream = opened;
                 asked.head = None;
             }
@@ -249,7 +268,7 @@ impl H2Client {
     }
 }
 
-impl Wire for H2Client {
+impl Wire for MuxClient {
     fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.said.extend_from_slice(bytes);
         if !self.broken {
@@ -304,6 +323,23 @@ impl Wire for H2Client {
     fn is_over(&self) -> bool {
         self.broken
     }
+
+    /// The first request that waits for its answer is the one that is given up.
+    fn whim(&mut self, whim: Whim, out: &mut Vec<u8>) {
+        let waits = |asked: &&mut Asked| !asked.is_answered && !asked.is_reset;
+        let mut asked = self.asked.iter_mut().filter(waits);
+        match whim {
+            Whim::Reset | Whim::Refuse => {
+                if let Some(asked) = asked.next()
+                    && let Some(stream) = asked.stream
+                {
+                    asked.is_reset = true;
+                    self.codec.send_reset(stream, Code::CANCEL, out);
+                }
+            }
+            Whim::GoAway => self.codec.goaway(Code::NO_ERROR, out),
+        }
+    }
 }
 
 /// A request that a server gets.
@@ -319,8 +355,8 @@ struct Wanted {
 
 /// A server's end.
 #[derive(Debug)]
-pub struct H2Server {
-    codec: Connection,
+pub struct MuxServer {
+    codec: Codec,
     came: Vec<u8>,
     /// What the server said that is not taken apart yet.
     said: Vec<u8>,
@@ -330,11 +366,20 @@ pub struct H2Server {
     broken: bool,
 }
 
-impl H2Server {
+impl MuxServer {
     /// Its first words are appended to `out`.
-    pub fn new(out: &mut Vec<u8>) -> H2Server {
-        H2Server {
-            codec: Connection::server(limits(), out),
+    pub fn h2(out: &mut Vec<u8>) -> MuxServer {
+        MuxServer::new(Codec::H2(h2::Connection::server(limits(), out)))
+    }
+
+    /// The same of HTTP/3: records.
+    pub fn h3(out: &mut Vec<u8>) -> MuxServer {
+        MuxServer::new(Codec::H3(Box::new(h3::Connection::server(limits(), out))))
+    }
+
+    fn new(codec: Codec) -> MuxServer {
+        MuxServer {
+            codec,
             came: Vec::new(),
             said: Vec::new(),
             body: None,
@@ -449,7 +494,7 @@ impl H2Server {
                         }
                         Err(_) => {
                             self.broken = true;
-                            out.extend_from_slice(&self.said);
+                            say_garbage(&self.codec, SERVER_CONTROL_STREAM, &self.said, out);
                             return;
                         }
                     }
@@ -482,7 +527,7 @@ impl H2Server {
     }
 }
 
-impl Wire for H2Server {
+impl Wire for MuxServer {
     fn write(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         self.said.extend_from_slice(bytes);
         self.pump(out);
@@ -535,5 +580,29 @@ impl Wire for H2Server {
 
     fn is_over(&self) -> bool {
         self.broken
+    }
+
+    /// The first request, which is at hand, is the one that is given up.
+    fn whim(&mut self, whim: Whim, out: &mut Vec<u8>) {
+        let code = match whim {
+            Whim::Reset => Code::INTERNAL_ERROR,
+            Whim::Refuse => Code::REFUSED_STREAM,
+            Whim::GoAway => return self.codec.goaway(Code::NO_ERROR, out),
+        };
+        if let Some(wanted) = self.wanted.front() {
+            self.codec.send_reset(wanted.stream, code, out);
+            self.broken = true;
+        }
+    }
+}
+
+/// Bytes that are no protocol. Those of HTTP/3 are sent on the peer's control stream.
+fn say_garbage(codec: &Codec, control: u64, bytes: &[u8], out: &mut Vec<u8>) {
+    if codec.is_h3() {
+        for piece in bytes.chunks(record::DATA_BYTES_MAX) {
+            record::data(control, piece, false, out);
+        }
+    } else {
+        out.extend_from_slice(bytes);
     }
 }
