@@ -108,6 +108,8 @@ struct State {
     has_older: bool,
     /// The QUIC connections; none before the first one.
     quics: Option<Box<Quics>>,
+    /// What a panic leaves of them.
+    quic_remains: quic::Remains,
 }
 
 /// The connection and the stream that a panic would concern.
@@ -166,6 +168,7 @@ impl Engine {
                 at_work: AtWork::default(),
                 has_older: false,
                 quics: None,
+                quic_remains: quic::Remains::default(),
             },
         }
     }

@@ -6,6 +6,7 @@ mod audit;
 mod clients;
 mod count;
 mod ends;
+mod remains;
 mod servers;
 mod watch;
 
@@ -29,6 +30,8 @@ use crate::runtime_config::RuntimeConfig;
 use crate::shared::Pace;
 use clients::Origin;
 pub(super) use ends::QUIC_CLOSE_MS;
+use remains::AtWork;
+pub(super) use remains::Remains;
 pub use watch::{QuicView, QuicsAsked, QuicsPart};
 
 /// How many bytes of records are read from a connection before others get their turn.
@@ -60,6 +63,9 @@ pub(crate) struct Quics {
     closing: Vec<(ListenerId, u64)>,
     /// Handshakes that are under way.
     handshakes: usize,
+    /// The connection without a link that is at work, and in no place.
+    at_work: Option<AtWork>,
+    remains: Remains,
 }
 
 /// Where a connection is.
@@ -71,7 +77,7 @@ pub(super) enum Place {
 }
 
 impl Quics {
-    fn new(worker: u8, seed: [u8; 32], config: &RuntimeConfig) -> Box<Quics> {
+    fn new(worker: u8, seed: [u8; 32], config: &RuntimeConfig, remains: Remains) -> Box<Quics> {
         let setup = Setup {
             keys: &config.quic.keys,
             owner: QuicOwner {
@@ -94,6 +100,8 @@ impl Quics {
             moved: Vec::new(),
             closing: Vec::new(),
             handshakes: 0,
+            at_work: None,
+            remains,
         })
     }
 }
@@ -240,7 +248,8 @@ impl<D: Driver> Turn<'_, D> {
         let worker = self.cx.core.ambient.worker.0 as u8;
         let number = self.cx.core.ambient.random.next();
         let seed = self.cx.runtime_config.quic.keys.seed(worker, number);
-        Quics::new(worker, seed, self.cx.runtime_config)
+        let remains = self.state.quic_remains.clone();
+        Quics::new(worker, seed, self.cx.runtime_config, remains)
     }
 
     /// Works on the QUIC connections, if there are any. A panic loses them.

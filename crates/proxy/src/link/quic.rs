@@ -167,7 +167,16 @@ impl Links {
         std::mem::take(&mut self.leaving)
     }
 
-    /// The same connections, which stay there.
+    /// Takes the QUIC connections off all links, as if these had ended.
+    pub fn take_quics_off(&mut self) {
+        for slot in 0..self.slots() {
+            let link = self.at(slot);
+            let quic = link.and_then(|id| self.get_mut(id)?.quic.take());
+            self.leaving.extend(quic);
+        }
+    }
+
+    /// The QUIC connections that [`Links::take_leaving`] takes.
     pub fn leaving(&self) -> &[Box<Quic>] {
         &self.leaving
     }

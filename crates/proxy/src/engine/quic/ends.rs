@@ -4,6 +4,7 @@ use net::timers::NEVER_MS;
 use net::{Close, DatagramSock, Driver, ListenerId};
 
 use super::super::Turn;
+use super::remains::AtWork;
 use super::{Place, Quics, count, server_sock, transmit};
 use crate::link::{Named, QuicLink};
 use crate::phases::Core;
@@ -76,7 +77,7 @@ impl<D: Driver> Turn<'_, D> {
                 self.go_on_leaving(&mut quics, quic, ends_ms);
             }
         }
-        for sock in quics.unused.drain(..) {
+        while let Some(sock) = quics.unused.pop() {
             self.cx.io.close_datagrams(sock);
         }
         let is_over = quics.is_over();
@@ -113,6 +114,7 @@ impl<D: Driver> Turn<'_, D> {
     /// `ends_ms` at the latest, and forgets it when it is closed and `ends_ms` has come.
     fn go_on_leaving(&mut self, quics: &mut Quics, mut quic: Box<QuicLink>, mut ends_ms: u64) {
         let now_ms = self.cx.now_ms();
+        quics.at_work = Some(AtWork::new(&quic));
         // Nobody reads what still comes.
         while quic.connection.receive().is_some() {}
         if !quic.connection.is_closed() && (quic.connection.is_quiet() || now_ms >= ends_ms) {
@@ -121,6 +123,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         let core = &mut *self.cx.core;
         transmit(self.cx.io, &mut core.timers, quics, &mut quic);
+        quics.at_work = None;
         if quic.connection.is_closed() {
             quic.free_place();
             // Nothing comes to the socket of a connection to a server any more.
@@ -170,13 +173,25 @@ impl<D: Driver> Turn<'_, D> {
                 self.closed(conn, Close::Reset);
             }
         }
+        let lost = self.state.quic_remains.take();
         let core = &mut *self.cx.core;
-        for mut quic in core.links.take_leaving() {
+        // One that waits until its streams have used what came stays without its endpoint.
+        core.links.take_quics_off();
+        for mut quic in core.links.take_leaving().into_iter().chain(lost.leaving) {
             core.timers.remove(quic.timer);
             if let Some(sock) = server_sock(&quic) {
                 self.cx.io.close_datagrams(sock);
             }
             count::tell_end(&core.ambient, &mut quic);
+        }
+        for timer in lost.timers {
+            core.timers.remove(timer);
+        }
+        for sock in lost.socks {
+            self.cx.io.close_datagrams(sock);
+        }
+        for listener in lost.closing {
+            self.cx.io.unlisten(listener);
         }
     }
 
