@@ -70,4 +70,19 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         963_968,
         "both sides of a tunnel had ended, and the client did not take the last bytes: no deadline ran",
     ),
+    (
+        "h3 clients",
+        405,
+        "a panic lost the endpoint of QUIC, and its listener that was closing stayed open",
+    ),
+    (
+        "h3 servers",
+        101,
+        "a panic lost the endpoint of QUIC, and the socket of a connection that was ending stayed open",
+    ),
+    (
+        "h3 servers, h2 clients",
+        147,
+        "a connection that waited for its client kept the name of a lost endpoint's connection",
+    ),
 ];

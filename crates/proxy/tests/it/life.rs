@@ -445,6 +445,9 @@ impl<'a> Life<'a> {
             if self.stage.draining && !worker.is_finished() {
                 return Err("drained, and not finished".into());
             }
+            if self.stage.draining && worker.driver.unlistened.contains(&false) {
+                return Err("drained, and a listener is open".into());
+            }
         }
         if !self.shared.is_quiet() {
             return Err(format!("a count is left: {:?}", self.shared));

@@ -44,7 +44,7 @@ const LIVES_AN_AGE: u64 = 300;
 /// Of so many, one is reloaded in place now and then.
 const LIVES_A_RELOADED: u64 = 10;
 /// Of so many, one is with QUIC; of those, the same share is reloaded in place.
-const LIVES_A_QUIC: u64 = 15;
+const LIVES_A_QUIC: u64 = 30;
 /// The beginning of the name of such a life; the name of its configuration follows.
 const RELOADED: &str = "reloaded ";
 

@@ -311,6 +311,21 @@ const QUIC_TEXTS: &[(&str, &str)] = &[
         "h3 and h2 clients, h2 servers",
         "http-reuse always\th3 clients\th2 clients\th2 servers",
     ),
+    ("h3 servers", "http-reuse always\th3 servers"),
+    ("h3 servers, safe", "no option abortonclose\th3 servers"),
+    (
+        "h3 servers, h2 clients",
+        "http-reuse always\th3 servers\th2 clients",
+    ),
+    ("h3 both", "http-reuse always\th3 clients\th3 servers"),
+    (
+        "h3 both, two servers",
+        "balance roundrobin\n option redispatch 1\n retries 3\n default-server maxconn 3\th3 clients\th3 servers\ttwo",
+    ),
+    (
+        "h3 both, sent again",
+        "retry-on all-retryable-errors 404\n retries 2\n option redispatch 1\th3 clients\th3 servers\ttwo",
+    ),
 ];
 
 /// Server connections for which a process with few descriptors has room.

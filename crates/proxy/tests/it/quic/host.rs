@@ -15,6 +15,9 @@ use crate::server::Server;
 use crate::stage::Stage;
 use crate::wire;
 
+/// The host of all requests.
+const HOST: &str = "sim";
+
 /// A datagram that a host sends.
 #[derive(Clone, Debug)]
 pub struct Sent {
@@ -40,8 +43,14 @@ pub struct Host {
 struct One(Acceptor);
 
 impl Chooser for One {
-    fn choose(&self, _hello: &[u8]) -> (Acceptor, Option<String>) {
-        (self.0.clone(), None)
+    fn choose(&self, hello: &[u8]) -> (Acceptor, Option<String>) {
+        // The proxy asks for the host of the request.
+        let asks = |name: &&str| {
+            hello
+                .windows(name.len())
+                .any(|part| part == name.as_bytes())
+        };
+        (self.0.clone(), Some(HOST).filter(asks).map(str::to_owned))
     }
 }
 

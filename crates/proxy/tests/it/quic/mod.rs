@@ -30,10 +30,11 @@ const REBOUND_PORTS: u16 = 1000;
 /// Address changes in a life.
 const REBINDINGS_MAX: u32 = 3;
 const NS_PER_MS: u64 = 1_000_000;
-/// RFC 9000 §17.2: the form of the header and the two bits of the type of a packet that has no
-/// connection id of the proxy yet, Initial and 0-RTT.
-const LONG_TYPE_MASK: u8 = 0xe0;
-const LONG_FIRST: u8 = 0xc0;
+/// The form of the header and the first bit of the type: Initial and 0-RTT packets, which have no
+/// connection id of the proxy at first (RFC 9000 §17.2). The bit between them may have any value
+/// (RFC 9287).
+const FIRST_MASK: u8 = 0xa0;
+const FIRST: u8 = 0x80;
 
 /// A datagram on its way.
 #[derive(Debug)]
@@ -192,7 +193,10 @@ impl Network {
     pub fn turn(&mut self, workers: &mut [Worker], stage: &mut Stage<'_>) -> bool {
         let now = workers[0].driver.now;
         let (now_ns, now_ms) = (now.mono_ns, now.ms());
-        self.misfortune(workers, now_ms, stage);
+        if self.random.chance(3) {
+            self.misfortune(workers, now_ms, stage);
+            (0..self.hosts.len()).for_each(|place| self.step(place, now_ns, stage));
+        }
         if let Some(place) = self.coming.iter().position(|(at_ms, _)| *at_ms <= now_ms) {
             let (_, client) = self.coming.swap_remove(place);
             let index = client.index;
@@ -247,7 +251,7 @@ impl Network {
             format_args!("{len} bytes {from} to {to} come"),
         );
         let segment = bytes.len();
-        let is_first = bytes[0] & LONG_TYPE_MASK == LONG_FIRST;
+        let is_first = bytes[0] & FIRST_MASK == FIRST;
         let mut count = 1;
         while count < RUN_MAX
             && let Some(next) = self.flying.first_entry()
@@ -282,7 +286,7 @@ impl Network {
                 self.random.below(workers.len())
             };
             let driver = &workers[at].driver;
-            let is_closed = driver.unlistened[LISTENER.0 as usize];
+            let is_closed = driver.unlistened.get(LISTENER.0 as usize) != Some(&false);
             if is_closed || driver.udp.deaf.contains(&LISTENER) {
                 return;
             }
@@ -317,9 +321,6 @@ impl Network {
 
     /// What nobody plans. A calm life has what every timeout bears.
     fn misfortune(&mut self, workers: &mut [Worker], now_ms: u64, stage: &mut Stage<'_>) {
-        if !self.random.chance(3) {
-            return;
-        }
         let calm = stage.mood.calm;
         let random = &mut self.random;
         match random.below(6) {

@@ -101,11 +101,12 @@ impl QuicPeer {
     }
 
     /// A server that waits for a next request, and all that it said has left.
-    pub fn is_idle_server(&self) -> bool {
+    pub fn is_idle_server(&mut self) -> bool {
         let Script::Server(server) = &self.script else {
             return false;
         };
-        self.is_up() && server.is_idle() && self.pipe.is_quiet() && !self.pipe.peer_ended
+        let is_idle = server.is_idle() && self.pipe.is_quiet() && !self.pipe.peer_ended;
+        self.is_up() && is_idle && self.connection.is_quiet()
     }
 
     /// When it goes on by itself, monotonic milliseconds.
@@ -237,7 +238,9 @@ impl QuicPeer {
             }
             return self.over(stage, now_ms, is_reset);
         }
-        if stage.mood.calm && !stage.draining {
+        // The proxy may give up a connection to a server.
+        let is_client = matches!(self.script, Script::Client(_));
+        if stage.mood.calm && !stage.draining && is_client {
             stage.fault(format!("{}: no handshake: {lost:?}", self.script.name()));
         }
         self.is_over = true;
