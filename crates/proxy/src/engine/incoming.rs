@@ -8,10 +8,10 @@ use net::{Driver, Took};
 
 use super::Turn;
 use crate::ids::{ConnId, ExchangeId, LinkId, QuicUser, StreamId};
-use crate::link::{Hold, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
+use crate::link::{Hold, HttpMajor, Ingress, Link, Reading, Role, Rules, Stage, Taken, User};
 use crate::phases::{ConnWait, Core, Cx, request_read_rules, response_read_rules};
 use crate::shared::{FrontCount, QuicCount};
-use crate::stream::{HttpMajor, Phase, Stream};
+use crate::stream::{Phase, Stream};
 
 /// How many requests of one client are handled before other connections are served.
 const REQUESTS_A_TURN_MAX: u32 = 16;

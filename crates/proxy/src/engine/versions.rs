@@ -9,10 +9,9 @@ use net::Driver;
 use super::Turn;
 use super::incoming::Feed;
 use crate::ids::{ConnId, QuicUser};
-use crate::link::Role;
+use crate::link::{HttpMajor, Role};
 use crate::phases::ConnWait;
 use crate::shared::FrontCount;
-use crate::stream::HttpMajor;
 
 impl<D: Driver> Turn<'_, D> {
     /// Whether an established connection uses HTTP/2: negotiated, or required by its line.

@@ -9,7 +9,6 @@ use super::mux::h1::{Back, Front};
 use super::mux::{Mux, h2};
 use super::{Client, Link, Links, Role, Secure, Server};
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
-use crate::stream::HttpMajor;
 
 /// The exchanges of a connection.
 pub(crate) enum Exchanges {
@@ -70,6 +69,16 @@ impl Link {
             Mux::Raw | Mux::Front(_) | Mux::Back(_) | Mux::Stream(_) => None,
         }
     }
+}
+
+/// The major versions of HTTP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum HttpMajor {
+    /// HTTP/1, or no HTTP.
+    #[default]
+    H1,
+    H2,
+    H3,
 }
 
 impl Links {

@@ -28,6 +28,7 @@ use crate::ids::{ConnId, ExchangeId, LinkId, Owner, StreamId, Timers};
 use crate::random::Random;
 use crate::runtime_config::H2Limits;
 pub(crate) use client::{Client, Stage};
+pub(crate) use connection::HttpMajor;
 pub(crate) use connection::{Detached, IdleDue, Named};
 pub(crate) use exchange::{Follows, User};
 pub(crate) use ingress::{Ingress, Reading, Reset, Taken};

@@ -10,11 +10,11 @@ use telemetry::TraceId;
 use super::{Cause, Cx};
 use crate::evaluation::Ambient;
 use crate::ids::{BindId, ConnId, QuicUser, ServerId};
-use crate::link::Links;
+use crate::link::{HttpMajor, Links};
 use crate::rules::{End, RuleSet};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{BackCount, Class, FrontCount, FrontRow, Measured, QuicCount, Times, Whose};
-use crate::stream::{HttpMajor, Phase, Stream};
+use crate::stream::{Phase, Stream};
 
 /// The counters that an event of a stream increments: those of the frontend, of the listener, and
 /// of the backend and the server.

@@ -13,10 +13,10 @@ use super::retry::Failure;
 use super::{Cause, Cx};
 use crate::backend::Wanted;
 use crate::ids::{ConnId, ExchangeId, ServerId};
-use crate::link::{Dial, NO_SOCKET, Role, Secure, Server, Socks4};
+use crate::link::{Dial, HttpMajor, NO_SOCKET, Role, Secure, Server, Socks4};
 use crate::runtime_config::deadline;
 use crate::shared::{BackCount, Count, Pace, Seen};
-use crate::stream::{HttpMajor, Phase, ServerEnd, Step, Stream, Until};
+use crate::stream::{Phase, ServerEnd, Step, Stream, Until};
 
 /// How many ports of a range (`source`) are tried for one connection.
 const SOURCE_PORTS_TRIED_MAX: u32 = 16;

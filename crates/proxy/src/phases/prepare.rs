@@ -8,10 +8,10 @@ use telemetry::Event;
 use super::names::tell_server_name;
 use super::{Cause, Cx};
 use crate::ids::ExchangeId;
-use crate::link::Asked;
 use crate::link::Asking;
+use crate::link::{Asked, HttpMajor};
 use crate::runtime_config::Skips;
-use crate::stream::{HttpMajor, Phase, Step, Stream, Until};
+use crate::stream::{Phase, Step, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Applies the changes that the proxy itself makes: forwarding headers and how the connections

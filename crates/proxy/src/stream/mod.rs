@@ -23,6 +23,7 @@ use net::timers::TimerId;
 use sample::Txn;
 
 use crate::ids::{ExchangeId, Owner, ProxyId, StreamId, Timers};
+use crate::link::HttpMajor;
 use crate::runtime_config::{Moments, Skips};
 use crate::shared::StreamRef;
 use crate::statistics::generated_body::GeneratedBody;
@@ -118,16 +119,6 @@ impl Account {
     pub fn is_shared(&self) -> bool {
         self.client != HttpMajor::H1 || self.server != HttpMajor::H1
     }
-}
-
-/// The major versions of HTTP.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum HttpMajor {
-    /// HTTP/1, or no HTTP.
-    #[default]
-    H1,
-    H2,
-    H3,
 }
 
 /// The server's end of a stream.
