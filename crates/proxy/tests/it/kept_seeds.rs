@@ -85,4 +85,9 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         147,
         "a connection that waited for its client kept the name of a lost endpoint's connection",
     ),
+    (
+        "reloaded h3 clients",
+        1,
+        "a reload of a worker that drains had its listener of QUIC stay open",
+    ),
 ];

@@ -226,8 +226,11 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Listeners that close and that the configuration has again stay open.
+    /// Listeners that close and that the configuration has again stay open, unless the worker drains.
     pub(in crate::engine) fn open_returned_quics(&mut self) {
+        if self.cx.is_stopping() {
+            return;
+        }
         let config = self.cx.runtime_config;
         if let Some(quics) = &mut self.state.quics {
             let bind = |listener: &ListenerId| config.listeners[listener.0 as usize];
