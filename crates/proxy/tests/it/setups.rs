@@ -326,6 +326,32 @@ const QUIC_TEXTS: &[(&str, &str)] = &[
         "h3 both, sent again",
         "retry-on all-retryable-errors 404\n retries 2\n option redispatch 1\th3 clients\th3 servers\ttwo",
     ),
+    ("h3 clients, maxconn", "maxconn 2\th3 clients"),
+    (
+        "h3 clients, retry",
+        "quic-initial dgram-drop if { rand(8) eq 0 }\n quic-initial send-retry if { rand(2) eq 0 }\th3 clients",
+    ),
+    (
+        "h3 both, bandwidth",
+        "filter bwlim-in up default-limit 4m default-period 1s\n filter bwlim-out down default-limit 4m default-period 1s min-size 100\n http-request set-bandwidth-limit up\n http-request set-bandwidth-limit down\th3 clients\th3 servers",
+    ),
+    (
+        "h3 both, a filter",
+        "filter opentelemetry id all config otel.cfg\n http-request pause 70 if { rand(2) eq 0 }\n http-request otel-group all asked\n http-response otel-group all answered\n retry-on all-retryable-errors\n retries 2\n option redispatch 1\n default-server maxconn 1\th3 clients\th3 servers\ttwo",
+    ),
+    (
+        "h3 both, cookies",
+        "cookie S insert indirect nocache maxidle 10s\n default-server maxconn 1 cookie a\n retries 2\n option redispatch\th3 clients\th3 servers\ttwo",
+    ),
+    (
+        "h3 servers, pool",
+        "http-reuse always\n default-server pool-max-conn 1 max-reuse 2\th3 servers",
+    ),
+    ("h3 servers, never", "http-reuse never\th3 servers"),
+    (
+        "h3 both, compression",
+        "compression algo gzip\n compression offload\th3 clients\th3 servers",
+    ),
 ];
 
 /// Server connections for which a process with few descriptors has room.
