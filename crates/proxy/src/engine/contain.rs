@@ -75,6 +75,7 @@ impl Engine {
         if self.state.quics.is_none() {
             let _ = run(|| self.turn(driver).lose_quics());
         }
+        self.core.links.list_touched();
         let _ = run(|| self.turn(driver).settle());
     }
 

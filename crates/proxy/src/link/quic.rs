@@ -212,6 +212,19 @@ impl Links {
         self.touched.pop()
     }
 
+    /// Lists the connections again that count as listed: a panic may have been at work on one.
+    pub fn list_touched(&mut self) {
+        self.touched.clear();
+        for slot in 0..self.slots() {
+            let link = self.at(slot).and_then(|id| Some((id, self.get(id)?)));
+            if let Some((id, link)) = link
+                && link.quic.as_ref().is_some_and(|quic| quic.is_touched)
+            {
+                self.touched.push(ConnId::of(id));
+            }
+        }
+    }
+
     /// Everything that a connection has to send is about to be sent.
     pub fn untouch(&mut self, conn: ConnId) {
         if let Some(quic) = self.quic_mut(conn) {

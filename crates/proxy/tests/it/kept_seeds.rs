@@ -90,4 +90,9 @@ pub const KEPT: &[(&str, u64, &str)] = &[
         1,
         "a reload of a worker that drains had its listener of QUIC stay open",
     ),
+    (
+        "h3 servers, h2 clients",
+        5_563,
+        "a connection of QUIC that a panic was at work on never sent again",
+    ),
 ];
