@@ -24,6 +24,9 @@ const STEPS_MAX: usize = 100_000;
 /// requests.
 const TIME_MAX_MS: u64 = 3_600_000;
 
+/// Timers that may be left at the end of a life: each runs out once.
+const TIMERS_LEFT_MAX: usize = 20;
+
 struct Life<'a> {
     workers: Vec<Worker>,
     runtime_config: Arc<RuntimeConfig>,
@@ -434,11 +437,26 @@ impl<'a> Life<'a> {
         }
     }
 
+    /// Whether no timer is left after at most [`TIMERS_LEFT_MAX`] deadlines: no timer starts again.
+    fn timers_run_out(&mut self) -> bool {
+        for _ in 0..TIMERS_LEFT_MAX {
+            let Some(next_ms) = self.deadline_ms() else {
+                return true;
+            };
+            self.advance_ms(next_ms.saturating_sub(self.now_ms()));
+            (0..self.workers.len()).for_each(|at| self.end_round(at));
+        }
+        false
+    }
+
     fn last_checks(&mut self) -> Result<(), String> {
         for worker in &mut self.workers {
             worker.end_round(&mut self.stage);
         }
         self.check()?;
+        if self.network.is_some() && !self.timers_run_out() {
+            return Err("timers are left".into());
+        }
         for worker in &self.workers {
             if worker.engine.streams_in_use() != 0 {
                 return Err(format!(
