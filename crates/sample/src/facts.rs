@@ -5,6 +5,7 @@
 mod tls;
 mod world;
 
+use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use http::Head;
@@ -195,38 +196,17 @@ pub struct BodyFacts {
     pub announced: u64,
 }
 
-/// A connection that several streams share (HTTP/2, HTTP/3), when the stream began on it. All is 0
-/// for a stream that has its connection for itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// A connection that several streams share (HTTP/2, HTTP/3), when the stream began on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MuxFacts {
     /// The number of the stream on it (`fs.id`, `bs.id`).
     pub stream: u64,
     /// The major version of HTTP (`fc_http_major`, `bc_http_major`).
-    pub major: u8,
+    pub major: NonZeroU8,
     /// How many streams were open on it, this one included (`fc_nb_streams`, `bc_nb_streams`).
-    pub streams: u32,
+    pub streams: u16,
     /// How many it allows at a time (`fc_settings_streams_limit`, `bc_settings_streams_limit`).
-    pub streams_max: u32,
-}
-
-impl MuxFacts {
-    /// The major version of HTTP on the connection: that of HTTP/1 if it is not shared.
-    #[must_use]
-    pub fn major(&self) -> i64 {
-        self.major.max(1).into()
-    }
-
-    /// The open streams: one if the connection is not shared.
-    #[must_use]
-    pub fn streams(&self) -> i64 {
-        self.streams.max(1).into()
-    }
-
-    /// The allowed streams: one if the connection is not shared.
-    #[must_use]
-    pub fn streams_max(&self) -> i64 {
-        self.streams_max.max(1).into()
-    }
+    pub streams_max: u16,
 }
 
 /// Facts of a stream (one request and its response, or one TCP session).
@@ -277,9 +257,9 @@ pub struct Txn {
     /// Protocol anomalies of the server connection's HTTP/2 so far (`bc_glitches`).
     pub server_glitches: u32,
     /// The client's connection, if several streams share it.
-    pub client_mux: MuxFacts,
+    pub client_mux: Option<MuxFacts>,
     /// The server's connection, likewise.
-    pub server_mux: MuxFacts,
+    pub server_mux: Option<MuxFacts>,
     /// The compression algorithm of the response (`res.comp_algo`).
     pub compressed: Option<&'static str>,
     /// Why the last attempt to connect failed (`bc_err`).
@@ -457,7 +437,7 @@ impl Txn {
         (*server_src, *server_dst, *server_tls) = (None, None, None);
         *server_error = ConnError::None;
         *server_glitches = 0;
-        (*client_mux, *server_mux) = (MuxFacts::default(), MuxFacts::default());
+        (*client_mux, *server_mux) = (None, None);
         *compressed = None;
         *termination = [0; 4];
         (*last_rule, *waits) = (None, None);

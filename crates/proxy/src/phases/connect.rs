@@ -82,35 +82,31 @@ impl<D: Driver> Cx<'_, D> {
             && !stream.wants_tunnel
             && self.runtime_config.proxy(stream.backend).source.is_none();
         if is_plain && let Some(link) = self.idle_connection(stream, server, &[], &[]) {
-            return self.reuse(stream, link, server, None, now_ms);
+            return self.reuse(stream, link, (server, false), now_ms);
         }
         self.connect_anew(stream, server, now_ms)
     }
 
-    /// Uses an idle connection. `to`: its destination if it is not the server's address.
+    /// Uses an idle connection. `may_be_tls`: of the server.
     #[inline(always)]
     fn reuse(
         &mut self,
         stream: &mut Stream,
         link: ExchangeId,
-        server: ServerId,
-        to: Option<Addr>,
+        (server, may_be_tls): (ServerId, bool),
         now_ms: u64,
     ) -> Step {
-        self.attach(stream, link, server);
-        if self.runtime_config.config.needs.server_destination {
-            stream.txn.server_dst = to.or_else(|| self.address_of(server));
-        }
         stream.route.on_reused = true;
+        self.attach(stream, link, server);
         stream.txn.server_reused = true;
-        let server = self.core.links.server(link);
-        stream.txn.server_tls = server.and_then(|server| server.tls.clone());
+        if may_be_tls {
+            let server = self.core.links.server(link);
+            stream.txn.server_tls = server.and_then(|server| server.tls.clone());
+        }
         let links = &mut self.core.links;
         if let Some(conn) = links.connection_of(link) {
-            stream.account.server = links.speaks(conn);
+            stream.account.server_speaks(links.speaks(conn));
             stream.txn.server_glitches = links.glitches(conn);
-        } else {
-            stream.txn.server_glitches = 0;
         }
         stream.txn.timing.connected_ms = Some(now_ms);
         self.trace_try(stream);
@@ -134,7 +130,8 @@ impl<D: Driver> Cx<'_, D> {
             names.pool = [&names.pool[..], b"\0", &header].concat().into();
         }
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool) {
-            return self.reuse(stream, link, server, names.ends.to, now_ms);
+            stream.txn.server_dst = names.ends.to;
+            return self.reuse(stream, link, (server, true), now_ms);
         }
         if let Some(until) = self.ask_for_idle(stream, server, &names.pool) {
             return stream.go(Phase::TakeOver(until));
@@ -174,6 +171,9 @@ impl<D: Driver> Cx<'_, D> {
     /// Waits until a new connection is established.
     fn await_server(&mut self, stream: &mut Stream, link: ConnId, server: ServerId) -> Step {
         stream.route.on_reused = false;
+        // An attempt before may have been on a shared connection. What follows one never reuses one.
+        stream.account.server_speaks(HttpMajor::H1);
+        stream.txn.server_glitches = 0;
         self.attach(stream, link.only_exchange(), server);
         self.accounts()
             .tell_server(stream, server, BackCount::Connects);
@@ -474,12 +474,11 @@ impl<D: Driver> Cx<'_, D> {
     #[inline]
     fn attach(&mut self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
         stream.server = ServerEnd::Link(link);
-        stream.account.server = HttpMajor::H1;
         stream.up.is_blocked = false;
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));
-        if self.runtime_config.config.needs.server_source {
-            self.note_source(stream, link);
+        if self.runtime_config.config.needs.server_addresses {
+            self.note_addresses(stream, link, server);
         }
         if stream.route.counted.is_none() {
             stream.route.counted = Some(server);
@@ -488,9 +487,9 @@ impl<D: Driver> Cx<'_, D> {
         self.mark(Pace::Server(server));
     }
 
-    /// Notes the local address of a stream's connection to a server.
+    /// Notes the addresses of a stream's connection to a server.
     #[inline(never)]
-    fn note_source(&self, stream: &mut Stream, link: ExchangeId) {
+    fn note_addresses(&self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
         let links = &self.core.links;
         let connection = links.connection_of(link).or(links.own_connection(link));
         let quic = connection.and_then(|connection| links.quic(connection));
@@ -499,13 +498,14 @@ impl<D: Driver> Cx<'_, D> {
             (_, Some(entry)) => self.io.local_addr(entry.sock),
             _ => None,
         };
-    }
-
-    /// The address of a server; none if it is relative to that of its clients.
-    fn address_of(&self, server: ServerId) -> Option<Addr> {
-        match &self.servers.at(server).address {
-            ServerAddress::Fixed(addr) => Some(addr.clone()),
-            ServerAddress::PortOffset { .. } => None,
+        let line = self.servers.at(server);
+        // What differs from the server's address is known by now. It is that of an attempt before if
+        // nothing can differ.
+        if stream.route.on_reused
+            && (line.has_equal_conns() || stream.txn.server_dst.is_none())
+            && let ServerAddress::Fixed(own) = &line.address
+        {
+            stream.txn.server_dst = Some(own.clone());
         }
     }
 

@@ -14,7 +14,7 @@ use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::cast::written;
 use crate::facts::Side;
 use crate::text::push_int;
-use crate::{ConnError, Kind, Scope, Value};
+use crate::{ConnError, Kind, MuxFacts, Scope, Value};
 
 /// A counter of `TCP_INFO` on the client's side.
 macro_rules! counter {
@@ -172,7 +172,9 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT,
         "streams on the client connection when this one began",
-        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_mux.streams())),
+        |_, scope, _| {
+            stream_of(scope).map(|txn| Value::Int(shared(txn.client_mux, |mux| mux.streams)))
+        },
     ),
     fetch(
         "bc_nb_streams",
@@ -180,7 +182,9 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &SERVER_SIDE,
         "streams on the server connection when this one began",
-        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_mux.streams())),
+        |_, scope, _| {
+            to_server(scope).map(|txn| Value::Int(shared(txn.server_mux, |mux| mux.streams)))
+        },
     ),
     fetch(
         "fc_settings_streams_limit",
@@ -188,7 +192,9 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT_CONNECTION,
         "streams that the client connection allows at a time",
-        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_mux.streams_max())),
+        |_, scope, _| {
+            stream_of(scope).map(|txn| Value::Int(shared(txn.client_mux, |mux| mux.streams_max)))
+        },
     ),
     fetch(
         "bc_settings_streams_limit",
@@ -196,7 +202,9 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &SERVER_SIDE,
         "streams that the server connection allows at a time",
-        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_mux.streams_max())),
+        |_, scope, _| {
+            to_server(scope).map(|txn| Value::Int(shared(txn.server_mux, |mux| mux.streams_max)))
+        },
     ),
     fetch(
         "fs.id",
@@ -204,7 +212,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT_CONNECTION,
         "the number of the stream on the client's connection; 0 in HTTP/1",
-        |_, scope, _| stream_of(scope).map(|txn| Value::Int(txn.client_mux.stream as i64)),
+        |_, scope, _| stream_of(scope).map(|txn| Value::Int(number(txn.client_mux))),
     ),
     fetch(
         "bs.id",
@@ -212,7 +220,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &SERVER_SIDE,
         "the number of the stream on the server's connection; 0 in HTTP/1",
-        |_, scope, _| to_server(scope).map(|txn| Value::Int(txn.server_mux.stream as i64)),
+        |_, scope, _| to_server(scope).map(|txn| Value::Int(number(txn.server_mux))),
     ),
     fetch(
         "fs.aborted",
@@ -308,6 +316,16 @@ fn is_local<'a>(addr: &Addr, scope: &Scope<'_>) -> Option<Value<'a>> {
     }
 }
 
+/// A number of a connection; 1 where a stream has it for itself.
+fn shared(mux: Option<MuxFacts>, number: impl Fn(&MuxFacts) -> u16) -> i64 {
+    mux.as_ref().map_or(1, number).into()
+}
+
+/// The number of a stream on its connection.
+fn number(mux: Option<MuxFacts>) -> i64 {
+    mux.map_or(0, |mux| mux.stream as i64)
+}
+
 /// The stream, after a connection to a server was attempted or reused.
 fn to_server<'a>(scope: &Scope<'a>) -> Option<&'a crate::Txn> {
     scope.txn.filter(|txn| txn.had_server())
@@ -355,6 +373,8 @@ fn debug_text<'a>(scope: &Scope<'a>, side: Side) -> Option<Value<'a>> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{Facts, addr};
+    use std::num::NonZeroU8;
+
     use crate::{ConnError, MuxFacts};
 
     fn check(facts: &Facts, cases: &[(&str, Option<&str>)]) {
@@ -424,11 +444,13 @@ mod tests {
         for expr in ["fc_glitches", "bc_glitches", "fs.id", "bs.id", "fs.aborted"] {
             assert_eq!(facts.text(expr).as_deref(), Some("0"), "{expr}");
         }
-        let mux = |stream, major| MuxFacts {
-            stream,
-            major,
-            streams: 2,
-            streams_max: 100,
+        let mux = |stream, major| {
+            Some(MuxFacts {
+                stream,
+                major: NonZeroU8::new(major).expect("a version"),
+                streams: 2,
+                streams_max: 100,
+            })
         };
         (facts.txn.client_mux, facts.txn.server_mux) = (mux(4, 3), mux(7, 2));
         for (expr, value) in [

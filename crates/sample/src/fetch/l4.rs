@@ -8,7 +8,7 @@ use super::{
 use crate::args::ArgKind::Str;
 use crate::args::{Arg, NONE, int_at, spec, str_at};
 use crate::facts::Side;
-use crate::{Kind, Scope, Session, Value};
+use crate::{Kind, MuxFacts, Scope, Session, Value};
 
 pub(crate) const FETCHES: &[Fetch] = &[
     fetch(
@@ -81,11 +81,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         Kind::Int,
         &CLIENT,
         "the client side's HTTP major version",
-        |_, scope, _| {
-            Some(Value::Int(
-                scope.txn.map_or(1, |txn| txn.client_mux.major()),
-            ))
-        },
+        |_, scope, _| Some(Value::Int(major(scope.txn.and_then(|txn| txn.client_mux)))),
     ),
     fetch(
         "fc_rcvd_proxy",
@@ -170,7 +166,7 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "the server side's HTTP major version",
         |_, scope, _| {
             let txn = scope.txn.filter(|txn| txn.had_server())?;
-            Some(Value::Int(txn.server_mux.major()))
+            Some(Value::Int(major(txn.server_mux)))
         },
     ),
     fetch(
@@ -240,6 +236,11 @@ fn port<'a>(addr: &Addr) -> Option<Value<'a>> {
     } else {
         Some(Value::Int(addr.port().into()))
     }
+}
+
+/// The major version of HTTP on a connection; 1 where a stream has it for itself.
+fn major(mux: Option<MuxFacts>) -> i64 {
+    mux.map_or(1, |mux| mux.major.get().into())
 }
 
 /// The address to which the connection was bound, otherwise the one that the system chose.

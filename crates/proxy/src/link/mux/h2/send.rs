@@ -1,6 +1,8 @@
 //! Sends on the streams of a connection: whole frames, as far as the peer's windows and the socket
 //! allow.
 
+use std::num::NonZeroU8;
+
 use http::h2::{Code, Scheme, StreamId as Number};
 use http::{Head, Method, Name};
 use net::Driver;
@@ -76,7 +78,7 @@ impl Links {
     }
 
     /// What fetches tell of the connection that an exchange shares; nothing in HTTP/1.
-    pub fn mux_facts(&self, exchange: ExchangeId) -> MuxFacts {
+    pub fn mux_facts(&self, exchange: ExchangeId) -> Option<MuxFacts> {
         let number = self.get(exchange).and_then(|link| match &link.mux {
             Mux::Stream(end) => end.number,
             _ => None,
@@ -93,18 +95,19 @@ impl Links {
                 // A server may permit fewer than are used at most.
                 let permitted = streams + codec.room_for_streams();
                 let is_client = conn.is_some_and(|conn| self.is_client(conn));
-                MuxFacts {
+                let allowed = if is_client {
+                    most as usize
+                } else {
+                    permitted.min(most as usize)
+                };
+                Some(MuxFacts {
                     stream: codec.number_of(number),
-                    major: if codec.is_h3() { 3 } else { 2 },
-                    streams: streams as u32,
-                    streams_max: if is_client {
-                        most
-                    } else {
-                        most.min(permitted as u32)
-                    },
-                }
+                    major: NonZeroU8::new(if codec.is_h3() { 3 } else { 2 })?,
+                    streams: u16::try_from(streams).unwrap_or(u16::MAX),
+                    streams_max: u16::try_from(allowed).unwrap_or(u16::MAX),
+                })
             }
-            _ => MuxFacts::default(),
+            _ => None,
         }
     }
 
