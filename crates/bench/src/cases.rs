@@ -86,6 +86,33 @@ impl Case {
     }
 }
 
+/// A case with clients over TLS or QUIC, whose behaviour is `load`.
+#[cfg(feature = "tls")]
+#[derive(Clone, Copy, Debug)]
+pub struct Secured<L> {
+    /// The response.
+    pub body: Body,
+    /// Connections at a time.
+    pub connections: u32,
+    /// What the clients do.
+    pub load: L,
+    /// Worker threads of the proxy.
+    pub workers: u32,
+}
+
+#[cfg(feature = "tls")]
+impl<L: Copy> Secured<L> {
+    /// All of these cases with so many workers.
+    pub fn every(of: &'static [(Body, u32, L)], workers: u32) -> impl Iterator<Item = Secured<L>> {
+        of.iter().map(move |&(body, connections, load)| Secured {
+            body,
+            connections,
+            load,
+            workers,
+        })
+    }
+}
+
 /// The cases for each of `workers` whose name contains one of `filters`. Without filters, the
 /// default set, or all.
 pub fn select(workers: &[u32], filters: &[String], all: bool) -> Vec<Case> {

@@ -3,7 +3,7 @@
 mod load;
 
 use crate::Failure;
-use crate::cases::{Body, LARGE, SMALL};
+use crate::cases::{Body, LARGE, SMALL, Secured};
 use crate::certs::Certificates;
 use crate::peers::{self, Installed, Listener, Running, Servers, Setting, TlsFile};
 use crate::report::{Row, Shape};
@@ -27,13 +27,7 @@ enum Load {
     Full,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    body: Body,
-    connections: u32,
-    load: Load,
-    workers: u32,
-}
+type Case = Secured<Load>;
 
 const CASES: &[(Body, u32, Load)] = &[
     (SMALL, 16, Load::Kept(32)),
@@ -43,16 +37,6 @@ const CASES: &[(Body, u32, Load)] = &[
 ];
 
 impl Case {
-    /// All cases with so many workers.
-    fn every(workers: u32) -> impl Iterator<Item = Case> {
-        CASES.iter().map(move |&(body, connections, load)| Case {
-            body,
-            connections,
-            load,
-            workers,
-        })
-    }
-
     fn streams(&self) -> u32 {
         match self.load {
             Load::Kept(streams) => streams,
@@ -88,7 +72,7 @@ impl Case {
 /// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "h3", &[1])?;
-    let Some(cases) = options.choose(Case::every, Case::name)? else {
+    let Some(cases) = options.choose(|workers| Case::every(CASES, workers), Case::name)? else {
         return Ok(());
     };
     let bench = Bench::new(options)?;

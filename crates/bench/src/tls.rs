@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::Failure;
-use crate::cases::{Body, LARGE, SMALL};
+use crate::cases::{Body, LARGE, SMALL, Secured};
 use crate::certs::Certificates;
 use crate::https::closed_loop::{self, Plan};
 use crate::https::{self, probe};
@@ -31,13 +31,7 @@ enum Load {
     Resumed,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Case {
-    body: Body,
-    connections: u32,
-    load: Load,
-    workers: u32,
-}
+type Case = Secured<Load>;
 
 const CASES: &[(Body, u32, Load)] = &[
     (SMALL, 64, Load::Kept),
@@ -47,16 +41,6 @@ const CASES: &[(Body, u32, Load)] = &[
 ];
 
 impl Case {
-    /// All cases with so many workers.
-    fn every(workers: u32) -> impl Iterator<Item = Case> {
-        CASES.iter().map(move |&(body, connections, load)| Case {
-            body,
-            connections,
-            load,
-            workers,
-        })
-    }
-
     fn name(&self) -> String {
         let load = match self.load {
             Load::Kept => "keep",
@@ -86,7 +70,7 @@ impl Case {
 /// An option is invalid, a program is missing, or a proxy fails.
 pub fn run(parser: lexopt::Parser) -> Result<(), Failure> {
     let options = Options::parse(parser, "tls", &[1])?;
-    let Some(cases) = options.choose(Case::every, Case::name)? else {
+    let Some(cases) = options.choose(|workers| Case::every(CASES, workers), Case::name)? else {
         return Ok(());
     };
     let bench = Bench::new(options)?;
