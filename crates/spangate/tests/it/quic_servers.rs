@@ -5,6 +5,7 @@ use crate::common;
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use crate::module_columns::numbers;
 use common::cli::{ask_any, until_any_holds};
@@ -24,6 +25,8 @@ struct Behind {
     proxy: Proxy,
     front: SocketAddr,
     log: UdpSocket,
+    /// The socket for commands.
+    stats: PathBuf,
 }
 
 /// The parts of the configuration that tests change.
@@ -56,6 +59,7 @@ impl Behind {
         let crt = folder.write("one.pem", authority.issue(&["one.test"]));
         let ca = folder.write("ca.pem", authority.pem());
         let (front, quic) = (listener(), datagrams());
+        let stats = folder.path("cli.sock");
         let log = UdpSocket::bind("127.0.0.1:0").expect("a socket");
         log.set_read_timeout(Some(DEADLINE)).expect("an option");
         let Parts {
@@ -66,13 +70,14 @@ impl Behind {
             more,
         } = parts;
         let config = format!(
-            "{DEFAULTS}\nglobal\n expose-experimental-directives\n {global}\n\
+            "{DEFAULTS}\nglobal\n expose-experimental-directives\n stats socket {} level admin\n {global}\n\
              listen front\n bind \"fd@${{FRONT}}\"\n log {} format raw local0\n \
              log-format \"%ST %tsc %[bc_err_str]\"\n retries 1\n \
              http-response set-header from \"%[bc_src_port]\"\n {before}\n \
              server s quic4@{} ssl verify required ca-file {ca} sni str(one.test) {server}\n\
              listen inner\n bind \"quic+fd@${{QUIC}}\" ssl crt {crt}\n {inner}\n \
              http-response set-header seen \"%HV %[fs.id] %[src_port]\"\n server o {origin}\n{more}\n",
+            stats.display(),
             log.local_addr().expect("an address"),
             address(&quic),
         );
@@ -82,6 +87,7 @@ impl Behind {
             proxy,
             front: address(&front),
             log,
+            stats,
         }
     }
 
@@ -164,16 +170,14 @@ fn fetches_tell_the_versions_of_both_connections() {
 #[test]
 fn a_backend_counts_http3() {
     let origin = Origin::echo();
-    let folder = Folder::new();
-    let stats = folder.path("cli.sock");
     let behind = Behind::start(
         origin.at,
         &Parts {
-            global: &format!("stats socket {} level admin", stats.display()),
             front: "http-reuse always",
             ..Parts::default()
         },
     );
+    let stats = &behind.stats;
     let mut client = Client::connect(behind.front);
     for _ in 0..3 {
         assert_eq!(client.get("/").status, 200);
@@ -188,18 +192,18 @@ fn a_backend_counts_http3() {
         "h3_headers",
         "h3_settings",
     ];
-    let counted = || numbers(&stats, ("front", "BACKEND"), fields);
+    let counted = || numbers(stats, ("front", "BACKEND"), fields);
     let wanted = [0, 0, 0, 0, 0, 0, 3, 1].map(Some);
-    until_any_holds(&stats, "show stat", |_| counted() == wanted);
+    until_any_holds(stats, "show stat", |_| counted() == wanted);
     let open = || {
         numbers(
-            &stats,
+            stats,
             ("front", "BACKEND"),
             ["h2_open_connections", "h1_open_streams"],
         )
     };
-    ask_any(&stats, "disable server front/s");
-    ask_any(&stats, "shutdown sessions server front/s");
+    ask_any(stats, "disable server front/s");
+    ask_any(stats, "shutdown sessions server front/s");
     assert_eq!(open(), [Some(0); 2]);
     behind.proxy.stop();
 }
@@ -325,12 +329,10 @@ fn a_server_that_dies_is_left() {
 #[test]
 fn the_rate_of_sessions_is_limited() {
     let origin = Origin::echo();
-    let folder = Folder::new();
-    let stats = folder.path("cli.sock");
     let behind = Behind::start(
         origin.at,
         &Parts {
-            global: &format!("nbthread 1\n stats socket {} level admin", stats.display()),
+            global: "nbthread 1",
             front: "http-reuse never",
             inner: "rate-limit sessions 2",
             ..Parts::default()
@@ -344,7 +346,7 @@ fn the_rate_of_sessions_is_limited() {
         assert_eq!(join(client, "a client"), 200);
     }
     assert_eq!(
-        numbers(&stats, ("inner", "FRONTEND"), ["rate_max"]),
+        numbers(&behind.stats, ("inner", "FRONTEND"), ["rate_max"]),
         [Some(2)]
     );
     behind.proxy.stop();
