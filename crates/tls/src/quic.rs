@@ -231,6 +231,17 @@ impl QuicSession {
         self.connection()?.zero_rtt_keys()
     }
 
+    /// The handshake is complete, and nothing of it is left to be written.
+    fn complete(&mut self) {
+        self.side = State::Complete(Box::new(self.agreed()));
+        // The result has all of these.
+        self.params = Vec::new();
+        self.verifier = None;
+        self.secrets = None;
+        self.chosen = None;
+        self.refused = None;
+    }
+
     fn agreed(&self) -> Agreed {
         if let State::Complete(agreed) = &self.side {
             return (**agreed).clone();
@@ -260,19 +271,6 @@ impl QuicSession {
             local_parameters: self.params.clone(),
             peer_parameters: peer.unwrap_or_default().to_vec(),
         }
-    }
-}
-
-impl QuicSession {
-    /// The handshake is complete, and nothing of it is left to be written.
-    fn complete(&mut self) {
-        self.side = State::Complete(Box::new(self.agreed()));
-        // The result has all of these.
-        self.params = Vec::new();
-        self.verifier = None;
-        self.secrets = None;
-        self.chosen = None;
-        self.refused = None;
     }
 }
 
