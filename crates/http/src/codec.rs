@@ -2,7 +2,7 @@
 //! records of streams ([`crate::h3::record`]).
 
 use crate::h2::{Code, Counts, Error, Event, Limits, Scheme, StreamId};
-use crate::{Head, h2, h3};
+use crate::{Head, Version, h2, h3};
 
 /// See the module.
 #[derive(Debug)]
@@ -32,6 +32,15 @@ impl Codec {
     #[must_use]
     pub fn is_h3(&self) -> bool {
         matches!(self, Codec::H3(_))
+    }
+
+    /// The version that it speaks.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        match self {
+            Codec::H2(_) => Version::Http2,
+            Codec::H3(_) => Version::Http3,
+        }
     }
 
     /// The number of a stream in the protocol: of HTTP/3, that of its stream of QUIC (RFC 9000 §2.1).

@@ -182,6 +182,12 @@ impl Connection {
 
     // ---- time and datagrams
 
+    /// How many datagrams of the peer it was fed with.
+    #[must_use]
+    pub fn received_datagrams(&self) -> u64 {
+        self.inner.stats().udp_rx.datagrams
+    }
+
     /// Reads a datagram, unless the peer's address has changed too often.
     pub fn feed(&mut self, now_ns: u64, datagram: Datagram) {
         let current = self.inner.remote_address();

@@ -5,7 +5,6 @@
 mod tls;
 mod world;
 
-use std::num::NonZeroU8;
 use std::sync::Arc;
 
 use http::Head;
@@ -201,8 +200,8 @@ pub struct BodyFacts {
 pub struct MuxFacts {
     /// The number of the stream on it (`fs.id`, `bs.id`).
     pub stream: u64,
-    /// The major version of HTTP (`fc_http_major`, `bc_http_major`).
-    pub major: NonZeroU8,
+    /// What it speaks (`fc_http_major`, `bc_http_major`, `req.ver`).
+    pub version: http::Version,
     /// How many streams were open on it, this one included (`fc_nb_streams`, `bc_nb_streams`).
     pub streams: u16,
     /// How many it allows at a time (`fc_settings_streams_limit`, `bc_settings_streams_limit`).

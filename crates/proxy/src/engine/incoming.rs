@@ -623,7 +623,7 @@ impl<D: Driver> Turn<'_, D> {
         let waits_for_body = behind > 0 && self.cx.runtime_config.config.needs.request_body;
         let mut is_due = false;
         self.with_stream(id, |cx, stream| {
-            stream.account.client_speaks(version);
+            stream.account.client = version;
             std::mem::swap(&mut stream.request, &mut cx.core.head);
             cx.request_read(stream, parsed, behind);
             is_due = waits_for_body && !stream.up.came && !matches!(stream.phase, Phase::Done);

@@ -63,7 +63,7 @@ pub(crate) struct Quics {
     closing: Vec<(ListenerId, u64)>,
     /// Handshakes that are under way.
     handshakes: usize,
-    /// The connection without a link that is at work, and in no place.
+    /// The connection without a link that is worked on. It is not in `places` meanwhile.
     at_work: Option<AtWork>,
     remains: Remains,
 }
@@ -214,15 +214,6 @@ impl Quics {
     pub(super) fn add(&mut self, handle: usize, conn: ConnId) {
         self.places.insert(handle, Place::Link(conn));
         self.names_end = self.names_end.max(handle + 1);
-    }
-
-    /// A datagram of a connection's server has come.
-    fn server_answers(&self, core: &mut Core, handle: usize) {
-        if let Some(Place::Link(conn)) = self.places.get(&handle)
-            && let Some(quic) = core.links.quic_mut(*conn)
-        {
-            quic.refusals = 0;
-        }
     }
 
     /// Whether the datagrams of a connection come to this socket. A server answers at no other one.

@@ -149,7 +149,7 @@ impl<D: Driver> Turn<'_, D> {
         }
         self.with_stream(stream, |_, stream| {
             stream.server.set_link(exchange);
-            stream.account.server_speaks(major);
+            stream.account.server = major;
         });
         self.cx.core.links.send_whole(self.cx.io, link, &greeting);
         self.with_stream(stream, |cx, stream| {

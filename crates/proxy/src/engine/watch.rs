@@ -115,7 +115,9 @@ impl<D: Driver> Turn<'_, D> {
             backend: txn.backend.map(|_| stream.backend.place()),
             server: stream.route.target.map(ServerId::place),
             client: session.map(|session| session.src_of(Some(txn)).clone()),
-            is_quic: stream.client.is_some_and(|client| self.is_quic(client)),
+            is_quic: stream
+                .client
+                .is_some_and(|client| self.cx.core.links.quic_of(client).is_some()),
             local: session.map(|session| session.dst_of(Some(txn)).clone()),
             server_address: txn.server_dst.clone(),
             age_ms: now.ms().saturating_sub(began.ms()),
@@ -129,13 +131,6 @@ impl<D: Driver> Turn<'_, D> {
             bytes_out: txn.bytes_out,
             is_connected: stream.server.link().is_some(),
         })
-    }
-
-    /// Whether an exchange is on a connection of QUIC.
-    fn is_quic(&self, exchange: ExchangeId) -> bool {
-        let links = &self.cx.core.links;
-        let conn = links.connection_of(exchange);
-        conn.is_some_and(|conn| links.quic(conn).is_some())
     }
 
     pub(super) fn kill(&mut self, killed: &Killed) {

@@ -153,9 +153,7 @@ impl Links {
 
     /// Whether a connection speaks HTTP/2.
     pub fn speaks_h2(&self, conn: ConnId) -> bool {
-        self.get(conn).is_some_and(
-            |link| matches!(&link.mux, Mux::Connection(connection) if !connection.codec.is_h3()),
-        )
+        self.speaks(conn) == HttpMajor::H2
     }
 
     /// The version of HTTP that a connection speaks.

@@ -10,7 +10,7 @@ use quic::{Client, Connection, Records};
 use tls::quic::QuicConnector;
 
 use super::Links;
-use crate::ids::{ConnId, ProxyId, QuicUser};
+use crate::ids::{ConnId, ExchangeId, ProxyId, QuicUser};
 use crate::shared::TlsPlace;
 
 /// The name of a socket that no driver has: of connections without one.
@@ -34,8 +34,10 @@ pub(crate) struct Quic {
     pub is_half_open: bool,
     /// How often the socket had no room for its datagrams.
     pub without_room: u64,
-    /// Reports of the network that the server receives nothing, since its last datagram.
-    pub refusals: u32,
+    /// Reports of the network that the server receives nothing, in a row.
+    refusals: u32,
+    /// How many datagrams had come at the last of them.
+    received_then: u64,
     /// The timer of the connection's next deadline.
     pub timer: TimerId,
     /// Its handshake is complete.
@@ -65,6 +67,7 @@ impl Quic {
             is_half_open: false,
             without_room: 0,
             refusals: 0,
+            received_then: 0,
             timer,
             is_established: false,
             early_ends_ms: None,
@@ -72,6 +75,17 @@ impl Quic {
             records: Records::default(),
             place: Some(place),
         })
+    }
+
+    /// The network reports that the server receives nothing. Returns how many such reports there were
+    /// since its last datagram.
+    pub fn refused(&mut self) -> u32 {
+        let received = self.connection.received_datagrams();
+        if std::mem::replace(&mut self.received_then, received) != received {
+            self.refusals = 0;
+        }
+        self.refusals += 1;
+        self.refusals
     }
 
     /// Writes the records of the codec to the streams.
@@ -237,7 +251,12 @@ impl Links {
         self.get(conn)?.quic.as_deref()
     }
 
-    /// The same, to be changed.
+    /// The QUIC connection that an exchange is on.
+    pub fn quic_of(&self, exchange: ExchangeId) -> Option<&Quic> {
+        self.quic(self.connection_of(exchange)?)
+    }
+
+    /// The same of a link, to be changed.
     pub fn quic_mut(&mut self, conn: ConnId) -> Option<&mut Quic> {
         self.get_mut(conn)?.quic.as_deref_mut()
     }

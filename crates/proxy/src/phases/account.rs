@@ -152,7 +152,7 @@ impl Accounts<'_> {
                 u64::from(stream.account.request_counted),
             ),
         }
-        if stream.account.is_shared {
+        if stream.account.is_shared() {
             self.account_h2(stream, bytes);
         }
         if self.runtime_config.socket_stats {
@@ -316,7 +316,7 @@ impl Accounts<'_> {
             self.at_listener(stream, |row| row.add_bytes(flowed));
         }
         shared.back_row(worker, stream.backend).add_bytes(flowed);
-        if stream.account.is_shared {
+        if stream.account.is_shared() {
             self.tell_h2_bytes(stream, flowed);
         }
         if let Some(server) = stream.txn.server {

@@ -82,30 +82,27 @@ impl<D: Driver> Cx<'_, D> {
             && !stream.wants_tunnel
             && self.runtime_config.proxy(stream.backend).source.is_none();
         if is_plain && let Some(link) = self.idle_connection(stream, server, &[], &[]) {
-            return self.reuse(stream, link, (server, false), now_ms);
+            return self.reuse(stream, link, server, now_ms);
         }
         self.connect_anew(stream, server, now_ms)
     }
 
-    /// Uses an idle connection. `may_be_tls`: of the server.
+    /// Uses an idle connection. The caller has noted what it has that plain ones have not: TLS, and
+    /// another destination than the server's address.
     #[inline(always)]
     fn reuse(
         &mut self,
         stream: &mut Stream,
         link: ExchangeId,
-        (server, may_be_tls): (ServerId, bool),
+        server: ServerId,
         now_ms: u64,
     ) -> Step {
         stream.route.on_reused = true;
         self.attach(stream, link, server);
         stream.txn.server_reused = true;
-        if may_be_tls {
-            let server = self.core.links.server(link);
-            stream.txn.server_tls = server.and_then(|server| server.tls.clone());
-        }
         let links = &mut self.core.links;
         if let Some(conn) = links.connection_of(link) {
-            stream.account.server_speaks(links.speaks(conn));
+            stream.account.server = links.speaks(conn);
             stream.txn.server_glitches = links.glitches(conn);
         }
         stream.txn.timing.connected_ms = Some(now_ms);
@@ -131,7 +128,9 @@ impl<D: Driver> Cx<'_, D> {
         }
         if let Some(link) = self.idle_connection(stream, server, &header, &names.pool) {
             stream.txn.server_dst = names.ends.to;
-            return self.reuse(stream, link, (server, true), now_ms);
+            let kept = self.core.links.server(link);
+            stream.txn.server_tls = kept.and_then(|kept| kept.tls.clone());
+            return self.reuse(stream, link, server, now_ms);
         }
         if let Some(until) = self.ask_for_idle(stream, server, &names.pool) {
             return stream.go(Phase::TakeOver(until));
@@ -172,7 +171,7 @@ impl<D: Driver> Cx<'_, D> {
     fn await_server(&mut self, stream: &mut Stream, link: ConnId, server: ServerId) -> Step {
         stream.route.on_reused = false;
         // An attempt before may have been on a shared connection. What follows one never reuses one.
-        stream.account.server_speaks(HttpMajor::H1);
+        stream.account.server = HttpMajor::H1;
         stream.txn.server_glitches = 0;
         self.attach(stream, link.only_exchange(), server);
         self.accounts()
@@ -477,7 +476,7 @@ impl<D: Driver> Cx<'_, D> {
         stream.up.is_blocked = false;
         stream.txn.server = Some(server.number());
         self.core.links.set_stream(link, Some(stream.id));
-        if self.runtime_config.config.needs.server_addresses {
+        if self.runtime_config.config.needs.server_addresses() {
             self.note_addresses(stream, link, server);
         }
         if stream.route.counted.is_none() {
@@ -487,25 +486,34 @@ impl<D: Driver> Cx<'_, D> {
         self.mark(Pace::Server(server));
     }
 
-    /// Notes the addresses of a stream's connection to a server.
+    /// Notes the addresses of a stream's connection to a server that the configuration reads.
     #[inline(never)]
     fn note_addresses(&self, stream: &mut Stream, link: ExchangeId, server: ServerId) {
-        let links = &self.core.links;
-        let connection = links.connection_of(link).or(links.own_connection(link));
-        let quic = connection.and_then(|connection| links.quic(connection));
-        stream.txn.server_src = match (quic.map(|quic| quic.sock), links.get(link)) {
-            (Some(DatagramSock::Server(sock)), _) => self.io.datagrams_addr(sock),
-            (_, Some(entry)) => self.io.local_addr(entry.sock),
-            _ => None,
-        };
+        let (links, needs) = (&self.core.links, &self.runtime_config.config.needs);
+        if needs.server_source {
+            stream.txn.server_src = match (links.quic_of(link), links.get(link)) {
+                (Some(quic), _) => self.quic_source(quic.sock),
+                (None, Some(entry)) => self.io.local_addr(entry.sock),
+                (None, None) => None,
+            };
+        }
+        // A new connection has noted its destination. A reused one has, if it may differ from the
+        // server's address; else the address that is noted is that of an earlier attempt.
         let line = self.servers.at(server);
-        // What differs from the server's address is known by now. It is that of an attempt before if
-        // nothing can differ.
-        if stream.route.on_reused
+        if needs.server_destination
+            && stream.route.on_reused
             && (line.has_equal_conns() || stream.txn.server_dst.is_none())
             && let ServerAddress::Fixed(own) = &line.address
         {
             stream.txn.server_dst = Some(own.clone());
+        }
+    }
+
+    /// The local address of a connection over QUIC to a server.
+    fn quic_source(&self, sock: DatagramSock) -> Option<Addr> {
+        match sock {
+            DatagramSock::Server(sock) => self.io.datagrams_addr(sock),
+            DatagramSock::Listener(_) => None,
         }
     }
 

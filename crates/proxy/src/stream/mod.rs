@@ -111,23 +111,13 @@ pub(crate) struct Account {
     pub client: HttpMajor,
     /// What the server's connection speaks.
     pub server: HttpMajor,
-    /// One of these connections carried other streams too.
-    pub is_shared: bool,
 }
 
 impl Account {
-    /// Notes what the client's connection speaks.
+    /// Whether one of the connections carries other streams too.
     #[inline(always)]
-    pub fn client_speaks(&mut self, version: HttpMajor) {
-        self.client = version;
-        self.is_shared |= version != HttpMajor::H1;
-    }
-
-    /// Notes what the server's connection speaks.
-    #[inline(always)]
-    pub fn server_speaks(&mut self, version: HttpMajor) {
-        self.server = version;
-        self.is_shared |= version != HttpMajor::H1;
+    pub fn is_shared(&self) -> bool {
+        self.client != HttpMajor::H1 || self.server != HttpMajor::H1
     }
 }
 

@@ -13,8 +13,6 @@ pub struct Needs {
     pub server_source: bool,
     /// The address of the server's end of reused connections (`bc_dst`, `%si`).
     pub server_destination: bool,
-    /// One of these two.
-    pub server_addresses: bool,
     /// The address that clients connected to (`dst`, `%fi`).
     pub client_destination: bool,
     /// The random values of TLS sessions, and their master secrets.
@@ -26,6 +24,13 @@ pub struct Needs {
 }
 
 impl Needs {
+    /// Whether an address of server connections is read.
+    #[must_use]
+    #[inline]
+    pub fn server_addresses(&self) -> bool {
+        self.server_source | self.server_destination
+    }
+
     /// Whether an expression of this proxy reads HTTP requests. In mode TCP, the engine then parses
     /// the connection's bytes as a request.
     #[must_use]
@@ -36,7 +41,6 @@ impl Needs {
     pub(crate) fn note(&mut self, fetch: &Fetch, proxy: Option<u32>) {
         self.server_source |= matches!(fetch.name, "bc_src" | "bc_src_port");
         self.server_destination |= matches!(fetch.name, "bc_dst" | "bc_dst_port");
-        self.server_addresses |= self.server_source || self.server_destination;
         let name = fetch.name.strip_prefix("fc_").unwrap_or(fetch.name);
         self.client_destination |= matches!(name, "dst" | "dst_port" | "dst_is_local");
         let tls = ["ssl_fc_", "ssl_bc_"].iter();
@@ -65,7 +69,6 @@ impl Needs {
     pub(crate) fn note_alias(&mut self, name: &str) {
         self.server_source |= matches!(name, "bi" | "bp");
         self.server_destination |= matches!(name, "si" | "sp");
-        self.server_addresses |= self.server_source || self.server_destination;
         self.client_destination |= matches!(name, "fi" | "fp");
     }
 }

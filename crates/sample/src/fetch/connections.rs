@@ -373,7 +373,7 @@ fn debug_text<'a>(scope: &Scope<'a>, side: Side) -> Option<Value<'a>> {
 #[cfg(test)]
 mod tests {
     use crate::testing::{Facts, addr};
-    use std::num::NonZeroU8;
+    use http::Version;
 
     use crate::{ConnError, MuxFacts};
 
@@ -444,15 +444,16 @@ mod tests {
         for expr in ["fc_glitches", "bc_glitches", "fs.id", "bs.id", "fs.aborted"] {
             assert_eq!(facts.text(expr).as_deref(), Some("0"), "{expr}");
         }
-        let mux = |stream, major| {
+        let mux = |stream, version| {
             Some(MuxFacts {
                 stream,
-                major: NonZeroU8::new(major).expect("a version"),
+                version,
                 streams: 2,
                 streams_max: 100,
             })
         };
-        (facts.txn.client_mux, facts.txn.server_mux) = (mux(4, 3), mux(7, 2));
+        (facts.txn.client_mux, facts.txn.server_mux) =
+            (mux(4, Version::Http3), mux(7, Version::Http2));
         for (expr, value) in [
             ("fc_http_major", "3"),
             ("bc_http_major", "2"),

@@ -1,5 +1,6 @@
 //! Addresses of connections and facts from the PROXY protocol (manual §7.3.3).
 
+use http::Version;
 use net::Addr;
 
 use super::{
@@ -240,7 +241,11 @@ fn port<'a>(addr: &Addr) -> Option<Value<'a>> {
 
 /// The major version of HTTP on a connection; 1 where a stream has it for itself.
 fn major(mux: Option<MuxFacts>) -> i64 {
-    mux.map_or(1, |mux| mux.major.get().into())
+    match mux.map(|mux| mux.version) {
+        Some(Version::Http3) => 3,
+        Some(Version::Http2) => 2,
+        Some(Version::Http10 | Version::Http11) | None => 1,
+    }
 }
 
 /// The address to which the connection was bound, otherwise the one that the system chose.

@@ -126,9 +126,6 @@ impl<D: Driver> Turn<'_, D> {
             match (arrival, sock) {
                 (Arrival::Connection(handle, datagram), _) => {
                     if quics.is_at(self.cx.core, handle.0, sock) {
-                        if let DatagramSock::Server(_) = sock {
-                            quics.server_answers(self.cx.core, handle.0);
-                        }
                         quics.at(self.cx.core, handle.0, |connection| {
                             connection.feed(now.mono_ns, datagram);
                         });

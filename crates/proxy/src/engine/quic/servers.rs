@@ -109,10 +109,9 @@ impl<D: Driver> Turn<'_, D> {
         let Some(quic) = self.cx.core.links.quic_mut(conn) else {
             return;
         };
-        quic.refusals += 1;
         if connects {
             self.closed(conn, Close::Refused);
-        } else if quic.refusals >= REFUSALS_MAX {
+        } else if quic.refused() >= REFUSALS_MAX {
             quic.end();
             self.closed(conn, Close::Reset);
         }

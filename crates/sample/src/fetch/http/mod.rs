@@ -218,14 +218,8 @@ fn version_text(version: Version) -> &'static str {
 fn request_version<'a>(_: &'a [Arg], scope: &Scope<'a>, cursor: &mut Cursor) -> Option<Value<'a>> {
     let head = request(scope, cursor);
     // The head becomes one of HTTP/1.1 when it is sent to a server.
-    let shared = scope.txn.and_then(|txn| txn.client_mux);
-    if let Some(mux) = shared {
-        let version = if mux.major.get() == 2 {
-            Version::Http2
-        } else {
-            Version::Http3
-        };
-        return Some(Value::text(version_text(version)));
+    if let Some(mux) = scope.txn.and_then(|txn| txn.client_mux) {
+        return Some(Value::text(version_text(mux.version)));
     }
     if let Some(head) = head {
         return Some(Value::text(version_text(head.version())));

@@ -1,8 +1,6 @@
 //! Sends on the streams of a connection: whole frames, as far as the peer's windows and the socket
 //! allow.
 
-use std::num::NonZeroU8;
-
 use http::h2::{Code, Scheme, StreamId as Number};
 use http::{Head, Method, Name};
 use net::Driver;
@@ -102,7 +100,7 @@ impl Links {
                 };
                 Some(MuxFacts {
                     stream: codec.number_of(number),
-                    major: NonZeroU8::new(if codec.is_h3() { 3 } else { 2 })?,
+                    version: codec.version(),
                     streams: u16::try_from(streams).unwrap_or(u16::MAX),
                     streams_max: u16::try_from(allowed).unwrap_or(u16::MAX),
                 })
