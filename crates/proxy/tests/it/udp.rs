@@ -1,5 +1,5 @@
-//! Datagram sockets of the simulated driver. Nothing is lost here: the owner of the driver takes what
-//! was sent and decides.
+//! Datagram sockets of the simulated driver. They keep what the engine sends. The network of the life
+//! (`quic/mod.rs`) takes it, and decides what arrives.
 
 use std::net::SocketAddr;
 
@@ -31,9 +31,9 @@ pub struct ServerSock {
 pub struct Udp {
     pub socks: Slots<ServerSock>,
     pub sent: Vec<SentDatagram>,
-    /// No socket has room before, monotonic milliseconds.
+    /// Until this time no socket has room for datagrams, monotonic milliseconds.
     pub full_until_ms: u64,
-    /// Sockets that the engine waits for.
+    /// Sockets that the engine was told have no room.
     pub waiting: Vec<DatagramSock>,
     /// Listeners whose sockets another process reads.
     pub deaf: Vec<ListenerId>,
@@ -95,7 +95,7 @@ impl Udp {
         if bytes.is_empty() || bytes.len() > net::datagrams::RUN_BYTES_MAX {
             return Some("no datagrams, or too many");
         }
-        // What the engine sends without asking for room is lost then.
+        // The kernel drops what the engine sends without asking for room.
         if now_ms >= self.full_until_ms {
             let segment = datagrams.segment.unwrap_or(bytes.len());
             let sent = bytes.chunks(segment).map(|one| SentDatagram {

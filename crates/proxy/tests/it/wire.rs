@@ -38,7 +38,7 @@ pub trait Wire: Debug {
     fn is_over(&self) -> bool {
         false
     }
-    /// The peer does this, where its protocol has it.
+    /// Makes the peer do this, if its protocol has such a thing.
     fn whim(&mut self, _whim: Whim, _out: &mut Vec<u8>) {}
 }
 

@@ -192,7 +192,7 @@ impl MuxClient {
         }
     }
 
-    /// What is no HTTP/1 is none of HTTP/2 or HTTP/3 either.
+    /// Bytes that are no HTTP/1 are sent as bytes that are no HTTP/2 or HTTP/3.
     fn break_down(&mut self, out: &mut Vec<u8>) {
         self.broken = true;
         say_garbage(&self.codec, CLIENT_CONTROL_STREAM, &self.said, out);
@@ -324,7 +324,7 @@ impl Wire for MuxClient {
         self.broken
     }
 
-    /// The first request that waits for its answer is the one that is given up.
+    /// Acts on the first request that waits for its answer.
     fn whim(&mut self, whim: Whim, out: &mut Vec<u8>) {
         let waits = |asked: &&mut Asked| !asked.is_answered && !asked.is_reset;
         let mut asked = self.asked.iter_mut().filter(waits);
@@ -582,7 +582,7 @@ impl Wire for MuxServer {
         self.broken
     }
 
-    /// The first request, which is at hand, is the one that is given up.
+    /// Acts on the first request, which the server is answering.
     fn whim(&mut self, whim: Whim, out: &mut Vec<u8>) {
         let code = match whim {
             Whim::Reset => Code::INTERNAL_ERROR,

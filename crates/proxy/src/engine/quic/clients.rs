@@ -57,7 +57,7 @@ fn server_of(config: &RuntimeConfig, origin: &Origin) -> Option<Server> {
     Some(Server::new(tls, &limits, &config.quic.keys))
 }
 
-/// The address that a client has begun a connection with.
+/// The address of this side that a client sent its first packet to.
 fn local_address(incoming: &Incoming, origin: &Origin) -> SocketAddr {
     let ip = incoming.local();
     let ip = ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));

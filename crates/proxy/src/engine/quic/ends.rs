@@ -1,4 +1,4 @@
-//! The end of QUIC connections and of the listeners that they need.
+//! How QUIC connections end, and when their listeners close.
 
 use net::timers::NEVER_MS;
 use net::{Close, DatagramSock, Driver, ListenerId};
@@ -24,7 +24,8 @@ const CLOSED_MS: u64 = 1_000;
 pub(in crate::engine) const QUIC_CLOSE_MS: u64 = 2_000;
 
 impl Quics {
-    /// Closes a listener when all connections are over, and at this time at the latest.
+    /// Closes a listener when all its connections are over. `ends_ms`: it closes then in any case,
+    /// monotonic milliseconds.
     fn close(&mut self, listener: ListenerId, ends_ms: u64) {
         if self.closing.iter().all(|(closing, _)| *closing != listener) {
             self.closing.push((listener, ends_ms));
@@ -70,7 +71,7 @@ impl<D: Driver> Turn<'_, D> {
             self.begin_to_leave(&mut quics, quic);
         }
         for handle in std::mem::take(&mut quics.moved) {
-            // The name may be that of another connection by now.
+            // The connection may have been forgotten, and its handle given to another one.
             if let Some(Place::Leaving(..)) = quics.places.get(&handle)
                 && let Some(Place::Leaving(quic, ends_ms)) = quics.places.remove(&handle)
             {
@@ -110,8 +111,8 @@ impl<D: Driver> Turn<'_, D> {
         quics.leaving_moves(handle);
     }
 
-    /// Sends what a connection without a link has to send. Closes it once its peer has everything, at
-    /// `ends_ms` at the latest, and forgets it when it is closed and `ends_ms` has come.
+    /// Sends the datagrams of a connection without a link. Closes it when its peer has acknowledged
+    /// everything, or at `ends_ms`. Forgets it some time after the close.
     fn go_on_leaving(&mut self, quics: &mut Quics, mut quic: Box<QuicLink>, mut ends_ms: u64) {
         let now_ms = self.cx.now_ms();
         quics.at_work = Some(AtWork::new(&quic));
@@ -126,7 +127,8 @@ impl<D: Driver> Turn<'_, D> {
         quics.at_work = None;
         if quic.connection.is_closed() {
             quic.free_place();
-            // Nothing comes to the socket of a connection to a server any more.
+            // A connection to a server has a socket of its own, which is closed: nothing that still
+            // comes has to be answered.
             if now_ms >= ends_ms || server_sock(&quic).is_some() {
                 quic.connection.forget();
                 quics.settle(&mut quic.connection);
@@ -156,7 +158,7 @@ impl<D: Driver> Turn<'_, D> {
         }
     }
 
-    /// Closes all connections, so that their peers do not wait for them until a timeout.
+    /// Closes all connections. Their peers are told, so that they do not wait for a timeout.
     pub(in crate::engine) fn end_quics(&mut self) {
         self.end_connections(|_| true);
         self.let_leave();

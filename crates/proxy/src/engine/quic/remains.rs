@@ -1,5 +1,5 @@
-//! What an endpoint leaves behind that a panic has lost: connections without links, and listeners that
-//! close. The engine gives up their timers and sockets then; nothing else would.
+//! What must be freed after a panic has lost the endpoint: the timers and sockets of connections without
+//! links, and the listeners that were about to close.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

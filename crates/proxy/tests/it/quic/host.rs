@@ -142,8 +142,8 @@ impl Host {
         }
     }
 
-    /// It gets another port. With `keeps`, the one before still reaches it: a client whose handshake
-    /// is not confirmed yet would be lost (RFC 9000 §9).
+    /// Gives the host another port. With `keeps`, datagrams to the port before still reach it: without
+    /// them, a client whose handshake is not confirmed is lost (RFC 9000 §9).
     pub fn rebind(&mut self, port: u16, keeps: bool) {
         if keeps {
             self.former.push(self.address);

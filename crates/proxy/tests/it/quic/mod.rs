@@ -59,7 +59,7 @@ pub struct Network {
     /// Clients that begin at these times.
     coming: Vec<(u64, Client)>,
     rebindings: u32,
-    /// Nobody listens at the servers' ports before, monotonic milliseconds.
+    /// Until this time nobody listens at the servers' ports, monotonic milliseconds.
     refuses_until_ms: u64,
 }
 
@@ -113,7 +113,7 @@ impl Network {
         [flying, coming, full, hosts].into_iter().flatten().min()
     }
 
-    /// Servers close the connections that they keep idle; whether there was one.
+    /// Servers close their idle connections. Returns whether there was one.
     pub fn close_idle_servers(&mut self, now_ns: u64, stage: &mut Stage<'_>) -> bool {
         let mut any = false;
         for place in 0..self.hosts.len() {
@@ -319,7 +319,7 @@ impl Network {
         }
     }
 
-    /// What nobody plans. A calm life has what every timeout bears.
+    /// An event that no peer planned. In a calm life it delays nothing beyond a timeout.
     fn misfortune(&mut self, workers: &mut [Worker], now_ms: u64, stage: &mut Stage<'_>) {
         let calm = stage.mood.calm;
         let random = &mut self.random;
@@ -334,7 +334,8 @@ impl Network {
                 }
             }
             1 if self.rebindings < REBINDINGS_MAX => {
-                // Before the end of the handshake a connection does not bear it (RFC 9000 §9).
+                // A client must not change its address before the handshake is confirmed
+                // (RFC 9000 §9): the proxy drops such packets.
                 let bears_it = |peer: &QuicPeer| peer.is_up() && (peer.is_answered || !calm);
                 let may =
                     |host: &&mut Host| host.is_client() && host.peers.first().is_some_and(bears_it);
@@ -346,7 +347,7 @@ impl Network {
             2 if !calm => {
                 let bytes = (0..1 + random.below(1400)).map(|_| random.next() as u8);
                 let mut bytes: Vec<u8> = bytes.collect();
-                // What is no packet of version 1 is answered in a way that differs between runs.
+                // The proxy's answer to a packet that is not of version 1 differs in each run.
                 bytes[0] &= 0x7f;
                 let from = SocketAddr::from(([10, 0, 0, 1 + random.below(4) as u8], 5000));
                 self.send(now_ms, from, PROXY, 0, bytes);

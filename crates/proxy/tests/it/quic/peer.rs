@@ -1,4 +1,5 @@
-//! A QUIC connection of a peer: what it speaks over it is its script's, as over TCP.
+//! A QUIC connection of a simulated peer. The peer's script decides what is said on it, as it does for
+//! a TCP connection.
 
 use quic::{Connection, Endpoint, Lost, News, Records};
 use testing::Random;
@@ -68,11 +69,11 @@ pub struct QuicPeer {
     is_begun: bool,
     /// The script has seen the end, or has ended it.
     is_over: bool,
-    /// Something has come of the other side's messages: it has the handshake behind it, too.
+    /// A message of the proxy has come, so the proxy has completed the handshake too.
     pub is_answered: bool,
     /// When it has gone on, monotonic milliseconds.
     stepped_ms: u64,
-    /// It does nothing any more.
+    /// The connection is over, and nothing more is sent on it.
     pub has_vanished: bool,
 }
 
@@ -95,7 +96,7 @@ impl QuicPeer {
         }
     }
 
-    /// It has a handshake behind it and goes on.
+    /// The handshake is complete, and the connection has not ended.
     pub fn is_up(&self) -> bool {
         self.is_begun && !self.is_over && !self.has_vanished
     }

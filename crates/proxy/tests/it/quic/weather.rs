@@ -76,7 +76,7 @@ pub fn damage(random: &mut Random, bytes: &mut [u8]) {
     let first = if is_long { LONG_HEADER_BYTES } else { 0 };
     if bytes.len() > first {
         let place = first + random.below(bytes.len() - first);
-        // A short header stays one, for the same reason.
+        // A short header stays a short header: read as a long one, its bytes differ in each run.
         let mask = random.below(127) as u8 + 1;
         bytes[place] ^= if place == 0 { mask & 0x7f } else { mask };
     }
