@@ -215,8 +215,17 @@ async def until(path, **wanted):
     raise AssertionError({name: found[name] for name in wanted})
 
 
+async def until_alone(path):
+    """Waits until no connection is left, not even one that has been closed."""
+    end = asyncio.get_running_loop().time() + DEADLINE
+    while lines := (await asked(path, "show quic all")).split("\n", 1)[1].strip():
+        assert asyncio.get_running_loop().time() < end, lines
+
+
 async def statistics(port, path):
     """What a client does is counted, as HTTP/3 only."""
+    # The packets of an earlier connection count when it is over.
+    await until_alone(path)
     await asked(path, "clear counters all")
     async with client_of("127.0.0.4", port) as one:
         await served(one, 1)
