@@ -97,6 +97,14 @@ fn is_quic(address: &BindAddress) -> bool {
 
 /// Reports what bind lines with QUIC of a proxy cannot have.
 pub fn check_quic(proxy: &Proxy, shared: &mut Shared<'_>) {
+    let required = |bind: &&Bind| bind.quic.is_required && !is_quic(&bind.address);
+    for bind in proxy.binds.iter().filter(required) {
+        let message = format!(
+            "frontend '{}' : MUX protocol 'quic' is not usable for the 'bind' without QUIC at [{}].",
+            proxy.name, bind.origin
+        );
+        shared.diagnostics.add(Severity::Alert, None, message);
+    }
     for bind in proxy.binds.iter().filter(|bind| is_quic(&bind.address)) {
         let (name, place) = (&proxy.name, &bind.origin);
         if bind.accept_proxy {
@@ -331,7 +339,8 @@ pub fn name(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
 
 /// `proto`
 pub fn proto(bind: &mut Bind, cursor: &mut Cursor<'_>) -> Parse {
-    bind.proto = Some(values::proto(cursor)?);
+    bind.proto = values::proto(cursor)?;
+    bind.quic.is_required = bind.proto.is_none();
     Ok(())
 }
 

@@ -8,7 +8,9 @@ use super::proxy::ProxyBuild;
 use super::values;
 use crate::diagnostic::Severity;
 use crate::keywords::arguments::{Args, ON_OFF};
-use crate::model::{Bind, Mode, Proxy, QuicCongestion, QuicSide, ServerAddress, ServerOptions};
+use crate::model::{
+    Bind, Mode, Proxy, QuicCongestion, QuicSide, Server, ServerAddress, ServerOptions,
+};
 use crate::tree::Span;
 
 /// Bounds of a congestion window, bytes.
@@ -120,13 +122,16 @@ pub fn server_congestion(
     Ok(())
 }
 
-/// `cubic|newreno|bbr|nocc[(<window>)]`
+/// `cubic|newreno|bbr|nocc[([<window>][,])]`
 fn control(cursor: &mut Cursor<'_>) -> Parse<(QuicCongestion, Option<u32>)> {
     let text = cursor.value("a congestion control algorithm")?;
     let (_, rest) = text.split_once('(').unwrap_or((text, ""));
     let algorithm = algorithm(text, cursor)?;
-    // HAProxy has further arguments, which have no meaning here.
-    let window = rest.split([',', ')']).next().unwrap_or_default();
+    let (arguments, _) = rest.split_once(')').unwrap_or((rest, ""));
+    let (window, others) = arguments.split_once(',').unwrap_or((arguments, ""));
+    if !others.is_empty() {
+        return Err(cursor.fault(format!("'{text}' : the window is the only argument.")));
+    }
     if window.is_empty() {
         return Ok((algorithm, None));
     }
@@ -179,23 +184,38 @@ pub fn check_server(
 
 /// Reports what server lines with QUIC of a proxy cannot have.
 pub fn check_servers(proxy: &Proxy, shared: &mut Shared<'_>) {
-    for server in proxy.servers.iter().filter(|server| server.is_quic) {
-        let words = server.options.tls_words.as_deref();
-        let alpn = words.and_then(|words| words.options.alpn.as_deref());
-        let lacks_h3 = alpn.is_some_and(|alpn| alpn.iter().all(|each| each != b"h3"));
-        let why = match server.proto {
-            Some(_) => "cannot have 'proto', because it speaks HTTP/3",
-            None if proxy.mode != Mode::Http => "needs 'mode http'",
-            None if lacks_h3 => "needs 'h3' among its protocols ('alpn')",
-            None if server.send_proxy.is_on() => "cannot have 'send-proxy'",
-            None if server.socks4.is_some() => "cannot have 'socks4'",
-            None => continue,
-        };
-        let message = format!(
-            "backend '{}' : server '{}' at [{}]: a server over QUIC {why}.",
-            proxy.name, server.name, server.origin
-        );
-        shared.diagnostics.add(Severity::Alert, None, message);
+    for server in &proxy.servers {
+        if let Some(why) = refusal(proxy, server) {
+            let message = format!(
+                "backend '{}' : server '{}' at [{}]: a server {why}.",
+                proxy.name, server.name, server.origin
+            );
+            shared.diagnostics.add(Severity::Alert, None, message);
+        }
+    }
+}
+
+/// Why a server cannot be over QUIC, or must be.
+fn refusal(proxy: &Proxy, server: &Server) -> Option<&'static str> {
+    if !server.is_quic {
+        let is_required = server.quic.is_required;
+        return is_required.then_some("without QUIC cannot have 'proto quic'");
+    }
+    let checks = server.checks.enabled;
+    let words = server.options.tls_words.as_deref();
+    let checks_without_tls = words.is_some_and(|words| words.check.ssl == Some(false));
+    match server.proto {
+        Some(_) => Some("over QUIC cannot have this 'proto', because it speaks HTTP/3"),
+        None if proxy.mode != Mode::Http => Some("over QUIC needs 'mode http'"),
+        None if server.send_proxy.is_on() => Some("over QUIC cannot have 'send-proxy'"),
+        None if server.socks4.is_some() => Some("over QUIC cannot have 'socks4'"),
+        None if checks && checks_without_tls => {
+            Some("over QUIC cannot have checks with 'no-check-ssl'")
+        }
+        None if checks && server.checks.send_proxy => {
+            Some("over QUIC cannot have checks with 'check-send-proxy'")
+        }
+        None => None,
     }
 }
 

@@ -673,7 +673,8 @@ pub fn proto(
     cursor: &mut Cursor<'_>,
     _shared: &mut Shared<'_>,
 ) -> Parse {
-    options.proto = Some(values::proto(cursor)?);
+    options.proto = values::proto(cursor)?;
+    options.quic.is_required = options.proto.is_none();
     Ok(())
 }
 

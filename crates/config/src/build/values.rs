@@ -155,18 +155,17 @@ pub fn size_message(bad: Bad, text: &str, name: &str) -> String {
     }
 }
 
-/// `proto`: the protocol that is used without negotiation.
+/// `proto`: the protocol that is used without negotiation. None: `quic`, which the address says already.
 ///
 /// # Errors
 /// It is unknown, or not implemented.
-pub fn proto(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<Proto> {
+pub fn proto(cursor: &mut super::line::Cursor<'_>) -> super::line::Parse<Option<Proto>> {
     match cursor.value("a protocol")? {
-        "none" => Ok(Proto::Tcp),
-        "h1" => Ok(Proto::H1),
-        "h2" => Ok(Proto::H2),
-        word @ ("fcgi" | "quic" | "spop") => {
-            Err(cursor.fault(super::not_yet(&format!("proto {word}"))))
-        }
+        "none" => Ok(Some(Proto::Tcp)),
+        "h1" => Ok(Some(Proto::H1)),
+        "h2" => Ok(Some(Proto::H2)),
+        "quic" => Ok(None),
+        word @ ("fcgi" | "spop") => Err(cursor.fault(super::not_yet(&format!("proto {word}")))),
         word => Err(cursor.fault(format!("'proto' : unknown MUX protocol '{word}'."))),
     }
 }

@@ -58,7 +58,7 @@ pub const KEYWORDS: &[Keyword<BindParser>] = &[
     not_yet("nbconn", WORD, "Connections that a reverse HTTP listener keeps."),
     moot("nice", "streams are served in turn", Args::Number(-1024, 1024), "Priority of the listener's streams."),
     Keyword::gone("process", Places::BIND, "'process' on 'bind' lines is not supported anymore, please use 'thread' instead."),
-    partly("proto", WORD, bind::proto, "protocols but `h1`, `h2` and none", "Forces a protocol."),
+    partly("proto", WORD, bind::proto, "protocols but `h1`, `h2`, `quic` and none", "Forces a protocol."),
     yes("quic-cc-algo", WORD, quic::congestion, "QUIC congestion control: `cubic`, `newreno`, `bbr` or `nocc`, each with the largest window."),
     yes("quic-force-retry", NONE, quic::force_retry, "Each QUIC client has to show that it has its address."),
     moot("quic-socket", UDP_SOCKETS, Args::OneOf(&["connection", "listener"]), "Sockets of QUIC connections."),

@@ -62,7 +62,7 @@ pub const KEYWORDS: &[Keyword<ServerParser>] = &[
     moot("pool-low-conn", "each worker keeps its own idle connections", INTEGER, "Idle connections below which threads do not share."),
     yes("pool-max-conn", WORD, server::pool_max_conn, "Idle connections that are kept; -1 is unlimited."),
     yes("pool-purge-delay", WORD, server::pool_purge_delay, "Time after which unused idle connections are closed."),
-    partly("proto", WORD, server::proto, "protocols but `h1`, `h2` and none", "Forces a protocol."),
+    partly("proto", WORD, server::proto, "protocols but `h1`, `h2`, `quic` and none", "Forces a protocol."),
     yes("proxy-v2-options", WORD, server::proxy_v2_options, "TLVs of the PROXY protocol v2 header."),
     yes("quic-cc-algo", WORD, quic::server_congestion, "QUIC congestion control: `cubic`, `newreno`, `bbr` or `nocc`, each with the largest window."),
     yes("redir", WORD, server::redir, "Redirects requests to the server."),

@@ -79,6 +79,8 @@ pub struct QuicServer {
     pub congestion: QuicCongestion,
     /// Its argument: most bytes of a connection that are not acknowledged.
     pub window_bytes: Option<u32>,
+    /// `proto quic`: the address must be one of QUIC.
+    pub is_required: bool,
 }
 
 /// QUIC on a `bind` line.
@@ -88,6 +90,8 @@ pub struct QuicBind {
     pub congestion: QuicCongestion,
     /// Its argument: most bytes of a connection that are not acknowledged.
     pub window_bytes: Option<u32>,
+    /// `proto quic`: the address must be one of QUIC.
+    pub is_required: bool,
     /// `quic-force-retry`: each client has to show that it has its address.
     pub forces_retry: bool,
     /// The inherited descriptor that has the address (`quic+fd@`).

@@ -154,10 +154,17 @@ fn lines_have_options_of_quic() {
             with(QuicCongestion::Bbr, Some(1 << 20)),
         ),
         (
-            "quic-cc-algo nocc(64k,1)",
+            "quic-cc-algo nocc(64k)",
             with(QuicCongestion::None, Some(64 << 10)),
         ),
         ("quic-cc-algo cubic()", QuicBind::default()),
+        (
+            "proto quic",
+            QuicBind {
+                is_required: true,
+                ..QuicBind::default()
+            },
+        ),
         (
             "quic-force-retry",
             QuicBind {
@@ -171,6 +178,8 @@ fn lines_have_options_of_quic() {
     for options in [
         "quic-cc-algo vegas",
         "quic-cc-algo cubic(9k)",
+        "quic-cc-algo cubic(10m,1)",
+        "proto h2",
         "quic-cc-algo",
     ] {
         let line = format!("bind quic4@:443 ssl strict-sni {options}");
@@ -192,13 +201,28 @@ fn servers_speak_quic() {
     let control = QuicServer {
         congestion: QuicCongestion::Bbr,
         window_bytes: Some(1 << 20),
+        is_required: false,
     };
     assert_eq!(server.options.quic, control);
     let words = server.options.tls().expect("TLS");
     assert_eq!(words.options.alpn, Some(vec![b"h3".to_vec()]));
+    let presets = "default-server ssl verify none alpn h2 proto quic no-check-ssl\n server";
+    let preset = file("").replace("server", presets);
+    let server = accepted(&preset);
+    let words = server.proxies[0].servers[0].options.tls().expect("TLS");
+    assert_eq!(words.options.alpn, Some(vec![b"h3".to_vec()]));
+    let told = common::report(&preset);
+    assert!(told.contains("QUIC has HTTP/3 only"), "{told}");
     for (options, text) in [
-        ("ssl verify none alpn h2", "needs 'h3' among its protocols"),
-        ("ssl verify none proto h2", "cannot have 'proto'"),
+        ("ssl verify none proto h2", "cannot have this 'proto'"),
+        (
+            "ssl verify none check no-check-ssl",
+            "cannot have checks with 'no-check-ssl'",
+        ),
+        (
+            "ssl verify none check check-send-proxy",
+            "cannot have checks with 'check-send-proxy'",
+        ),
         ("ssl verify none send-proxy", "cannot have 'send-proxy'"),
         (
             "ssl verify none socks4 127.0.0.1:1080",
@@ -213,6 +237,7 @@ fn servers_speak_quic() {
         let told = common::refused(&file(options));
         assert!(told.contains(text), "{options}: {told}");
     }
+    common::refused(&file("ssl verify none proto quic").replace("quic4@", ""));
     let of = |server: &str, mode: &str, global: &str| {
         format!("{global}\nbackend b\n mode {mode}\n server s {server} ssl verify none\n")
     };

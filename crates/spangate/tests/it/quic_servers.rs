@@ -147,6 +147,21 @@ fn messages_pass_whole() {
     behind.proxy.stop();
 }
 
+/// The versions of TLS that lines allow are those of TCP (RFC 9001 section 4.2).
+#[test]
+fn options_of_tcp_do_not_disturb() {
+    let origin = Origin::start(|_| ok(b""));
+    let parts = Parts {
+        global: "ssl-default-bind-options ssl-max-ver TLSv1.2\n \
+                 ssl-default-server-options force-tlsv12",
+        server: "alpn h2 proto quic",
+        ..Parts::default()
+    };
+    let behind = Behind::start(origin.at, &parts);
+    let (version, ..) = seen(&mut Client::connect(behind.front), "/");
+    assert_eq!(version, "HTTP/3.0");
+}
+
 #[test]
 fn fetches_tell_the_versions_of_both_connections() {
     let origin = Origin::echo();

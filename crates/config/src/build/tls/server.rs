@@ -52,7 +52,7 @@ impl ServerWords {
 }
 
 impl ServerWords {
-    /// A server over QUIC has TLS, and speaks HTTP/3 unless `alpn` says otherwise.
+    /// A server over QUIC has TLS, and speaks HTTP/3, also where `alpn` has only protocols of TCP.
     pub fn begin_quic(&mut self, title: &str, address: &Span, shared: &mut Shared<'_>) {
         if !self.tls.ssl {
             let message = format!("{title} : QUIC has TLS always; 'ssl' is missing.");
@@ -63,6 +63,16 @@ impl ServerWords {
         }
         self.tls.is_quic = true;
         let alpn = &mut self.words.options.alpn;
+        let has_h3 = |alpn: &[Vec<u8>]| {
+            BindTls::QUIC_ALPN
+                .iter()
+                .any(|h3| alpn.iter().any(|one| one == h3))
+        };
+        if alpn.as_deref().is_some_and(|alpn| !has_h3(alpn)) {
+            let message = format!("{title} : QUIC has HTTP/3 only: 'alpn h3' is used.");
+            shared.diagnostics.warning(address, message);
+            *alpn = None;
+        }
         alpn.get_or_insert_with(|| BindTls::QUIC_ALPN.map(<[u8]>::to_vec).into());
     }
 }

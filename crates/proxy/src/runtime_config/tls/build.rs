@@ -284,8 +284,9 @@ fn offer_over_quic(offer: &mut Offer, protocols: &[&[u8]]) {
     let spoken = protocols.iter();
     let spoken = spoken.filter(|protocol| QUIC_PROTOCOLS.contains(protocol));
     offer.protocols = spoken.map(|protocol| protocol.to_vec()).collect();
-    // RFC 9001 §4.2.
+    // RFC 9001 §4.2. As in HAProxy, the versions that a line allows are those of TCP.
     offer.lowest = Some(Version::Tls13);
+    offer.highest = Some(Version::Tls13);
 }
 
 /// The most early data that a client of a line may send, bytes ([`AcceptorOptions`]).
