@@ -1,7 +1,9 @@
 """An HTTP/3 client and an origin for the scripts of this folder, and how to run the program."""
 
 import asyncio
+import base64
 import contextlib
+import hashlib
 import http.server
 import signal
 import socket
@@ -21,13 +23,14 @@ from aioquic.quic.events import ConnectionTerminated, StreamReset
 
 DEADLINE = 60
 BIG = bytes(range(256)) * 12_000
+PART = BIG[:300_000]
 # `/slow` has this many parts, with a pause before each.
 SLOW_PARTS = 24
 SLOW_PAUSE = 0.25
 
 
 class Origin(http.server.BaseHTTPRequestHandler):
-    """Answers with what was uploaded, or with BIG."""
+    """Answers with what was uploaded, or with BIG, or PART of it."""
 
     protocol_version = "HTTP/1.1"
 
@@ -42,14 +45,29 @@ class Origin(http.server.BaseHTTPRequestHandler):
         return body
 
     def answer(self):
+        if self.headers.get("upgrade"):
+            return self.echo()
         body = self.body()
         if self.path == "/slow":
             return self.slow()
-        content = BIG if self.path == "/big" else body or self.path.encode()
+        content = {"/big": BIG, "/part": PART}.get(self.path) or body or self.path.encode()
         self.send_response(200)
         self.send_header("content-length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
+
+    def echo(self):
+        """A WebSocket, as far as a proxy sees it: what comes goes back."""
+        self.close_connection = True
+        self.send_response(101)
+        self.send_header("connection", "upgrade")
+        self.send_header("upgrade", self.headers["upgrade"])
+        # A proxy checks the key itself, or leaves that to its client (RFC 6455 section 4.2.2).
+        key = self.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        self.send_header("sec-websocket-accept", base64.b64encode(hashlib.sha1(key.encode()).digest()).decode())
+        self.end_headers()
+        while part := self.connection.recv(65536):
+            self.connection.sendall(part)
 
     def slow(self):
         self.send_response(200)
@@ -114,6 +132,17 @@ class Client(QuicConnectionProtocol):
             self.http.send_data(stream, body, end_stream=ends)
         self.transmit()
         return stream, done
+
+    def begin_socket(self, path):
+        """A WebSocket (RFC 9220). What comes is in the body of the answer."""
+        stream = self._quic.get_next_available_stream_id()
+        done = asyncio.get_running_loop().create_future()
+        answer = self.waiting[stream] = {"fields": [], "body": b"", "done": done}
+        head = [(":method", "CONNECT"), (":protocol", "websocket"), (":scheme", "https")]
+        head += [(":authority", "localhost"), (":path", path), ("sec-websocket-version", "13")]
+        self.http.send_headers(stream, [(name.encode(), value.encode()) for name, value in head])
+        self.transmit()
+        return stream, answer
 
     async def ask(self, *args, **kwargs):
         _, done = self.begin(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""Reloads of the program under HTTP/3 with aioquic: `http3_reload.py PROGRAM`.
+"""Reloads of the program under HTTP/3 with aioquic: `http3_reload.py PROGRAM [RELOADS-IN-PLACE]`.
 
 Connections live on over reloads by another process, one after the other, and over reloads in place.
 Clients are told when the process ends at once.
@@ -99,34 +99,69 @@ async def busy(one):
     assert len(answer["body"]) == 4 * SLOW_PARTS
 
 
+async def socket_of(one, stop):
+    """A WebSocket whose messages go and come back until `stop`. Returns their number."""
+    stream, answer = one.begin_socket("/chat")
+    sent, messages = b"", 0
+    while not stop.is_set():
+        part = os.urandom(2_000)
+        sent, messages = sent + part, messages + 1
+        one.http.send_data(stream, part, end_stream=False)
+        one.transmit()
+        end = time.monotonic() + DEADLINE
+        while len(answer["body"]) < len(sent):
+            assert time.monotonic() < end and not one.is_over.done(), (len(answer["body"]), len(sent))
+            await asyncio.sleep(0.005)
+        assert answer["body"] == sent
+        await asyncio.sleep(0.05)
+    one.http.send_data(stream, b"", end_stream=True)
+    one.transmit()
+    assert dict(answer["fields"])[b":status"] == b"200", answer["fields"]
+    return messages
+
+
 async def by_processes(files, reload):
     """Several clients are busy while one process follows the other, with other numbers of workers."""
     pids = {await serves(files.port, "0")}
     async with client(files.port) as idle, client(files.port) as one, client(files.port) as two:
         await idle.ask("/")
         work = [asyncio.create_task(busy(each)) for each in (one, two)]
+        stop = asyncio.Event()
+        sockets = [asyncio.create_task(socket_of(each, stop)) for each in (one, two)]
         await asyncio.sleep(0.5)
         for number in range(1, RELOADS + 1):
             files.write(str(number), threads=1 + number % 3)
             reload()
             pids.add(await serves(files.port, str(number)))
         assert len(pids) == RELOADS + 1, pids
+        stop.set()
+        assert min(await asyncio.gather(*sockets)) > RELOADS
         # It was told to go, after the time that idle clients have.
         await asyncio.wait_for(idle.is_over, DEADLINE_OF_IDLE)
         await asyncio.gather(*work)
 
 
-async def in_place(files):
+async def repeats(one, stop):
+    """Downloads and uploads, one after the other, until `stop`."""
+    while not stop.is_set():
+        await busy(one)
+
+
+async def in_place(files, reloads):
     files.write("0")
     async with client(files.port) as one:
         assert (await one.ask("/"))[1].endswith(b"0")
-        work = asyncio.create_task(busy(one))
-        for number in range(1, RELOADS + 1):
+        stop = asyncio.Event()
+        work = asyncio.create_task(repeats(one, stop))
+        chat = asyncio.create_task(socket_of(one, stop))
+        for number in range(1, reloads + 1):
             files.write(str(number))
             answer = await asyncio.to_thread(command, files.socket, "reload")
             assert "is in use" in answer, answer
             assert (await one.ask("/"))[1].endswith(str(number).encode())
+        stop.set()
         await work
+        assert await chat > 0
         # The line goes, and its clients are told; then it comes again.
         files.write("0", without="bind quic4@")
         assert "is in use" in await asyncio.to_thread(command, files.socket, "reload")
@@ -158,7 +193,7 @@ def main():
         files = Files(crt, port)
         files.write("0")
         with running([program, "-db", "-f", files.path], port) as first:
-            asyncio.run(in_place(files))
+            asyncio.run(in_place(files, int((sys.argv[2:] or [RELOADS])[0])))
             files.write("0")
             command(files.socket, "reload")
             followers, last = [], [first]

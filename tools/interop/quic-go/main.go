@@ -2,6 +2,8 @@
 // 3,072,000 bytes 0, 1, …, 255, 0, …, and everything else with what was uploaded, or with the path.
 // The server at EARLY takes early data and answers with `ssl_fc_early_rcvd`.
 //
+// quic-go ask … and quic-go serve …: see ask.go and serve.go.
+//
 // quic-go reset ADDRESS says `ready` when it has a connection, waits for a line, and then wants a stateless
 // reset.
 package main
@@ -260,19 +262,27 @@ func reset() error {
 	return fmt.Errorf("no reset: %w", err)
 }
 
-func main() {
-	if os.Args[1] == "reset" {
-		address = os.Args[2]
-		if err := reset(); err != nil {
-			fmt.Fprintln(os.Stderr, "quic-go:", err)
-			os.Exit(1)
-		}
-		return
+func dispatch(arguments []string) error {
+	switch arguments[0] {
+	case "reset":
+		address = arguments[1]
+		return reset()
+	case "ask":
+		return askMany(arguments[1:])
+	case "serve":
+		return serve(arguments[1])
 	}
-	address, early = os.Args[1], os.Args[2]
+	address, early = arguments[0], arguments[1]
 	if err := run(); err != nil {
+		return err
+	}
+	fmt.Println("interop: HTTP/3 with quic-go: requests, uploads, downloads, cancels, resumption, early data: ok")
+	return nil
+}
+
+func main() {
+	if err := dispatch(os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "quic-go:", err)
 		os.Exit(1)
 	}
-	fmt.Println("interop: HTTP/3 with quic-go: requests, uploads, downloads, cancels, resumption, early data: ok")
 }
