@@ -31,6 +31,7 @@ mod pattern;
 mod peers;
 mod propagation;
 mod proxy;
+mod quic;
 mod relay;
 mod resolvers;
 mod sniff;
@@ -70,6 +71,7 @@ pub use otel_yml::otel_yml;
 pub use pattern::{pattern_file, regex};
 pub use propagation::{b3, baggage, traceparent, tracestate};
 pub use proxy::proxy_protocol;
+pub use quic::{quic_packets, quic_parameters};
 pub use relay::relayed;
 pub use sniff::first_bytes;
 pub use tls::{client_hello, crt_list, encrypted_key, ocsp_response, tls_lists};
@@ -100,6 +102,8 @@ macro_rules! for_each_target {
             hpack BLOCK_WORDS,
             h3_records RECORD_WORDS,
             qpack SECTION_WORDS,
+            quic_packets PACKET_WORDS,
+            quic_parameters RELAY_WORDS,
             log_format FORMAT_WORDS,
             normalize_uri URI_WORDS,
             proxy_protocol PROXY_WORDS,
@@ -171,6 +175,13 @@ const CRT_LIST_WORDS: &[&[u8]] = &[
 #[rustfmt::skip]
 const RELAY_WORDS: &[&[u8]] = &[
     b"\x00", b"\x01", b"\x02", b"\x04", b"\x06", b"\x00\x00\xff\xff", b"\x01\xbb", b"\xff",
+];
+
+// Steps of one kind, frames, and beginnings of packets.
+#[rustfmt::skip]
+const PACKET_WORDS: &[&[u8]] = &[
+    b"\x00\x0a", b"\x01\x00", b"\x02\x03\x00\x20\x01", b"\x03\x01\x80", b"\x04\x00", b"\x05\x03\x00\x10\xff", b"\x06\x10", b"\x07\x01\x0a", b"\xc3\x00\x00\x00\x01", b"\xff\x00\x00\x00\x1d", b"\x40",
+    b"\x02\x00\x00\x00\x00", b"\x03\x40\xff\x00\x40\xff", b"\x06\x00\x40\x40", b"\x06\xbf\xff\xff\xff\x01", b"\x1c\x00\x00\x00", b"\x1c\x0a\x06\x00", b"\x01", b"\x18", b"\x1e", b"\xff\xff\xff\xff\xff\xff\xff\xff",
 ];
 
 #[rustfmt::skip]
