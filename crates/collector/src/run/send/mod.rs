@@ -60,6 +60,7 @@ enum Target {
 struct Prepared {
     otlp: Option<export::client::Prepared>,
     kafka: Option<kafka::Pending>,
+    file: Option<file::Pending>,
 }
 
 /// What an exporter has besides its target.
@@ -133,7 +134,11 @@ pub(super) fn start(
         }
         Exporter::File(settings) => {
             let file = file::File::of(outside.files, name, settings)?;
-            (Target::File(file), NONE)
+            let around = Around {
+                queue: None,
+                retry: Some(file::retry()),
+            };
+            (Target::File(file), around)
         }
         Exporter::Kafka(settings) => {
             let producer = kafka::Producer::start(name, settings, &common.log)?;
@@ -191,7 +196,7 @@ impl Target {
                 debug.tell(batch);
                 TAKEN
             }
-            Target::File(file) => file::write(file, batch).await,
+            Target::File(file) => file::write(file, batch, &mut prepared.file).await,
             Target::Kafka(producer) => producer.send(batch, &mut prepared.kafka).await,
             Target::Otlp(client, encoding) => {
                 send(client, *encoding, batch, &mut prepared.otlp).await

@@ -1,14 +1,15 @@
 //! A file for each value of a resource's attribute.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::ErrorKind;
 use std::path::{Component, Path, PathBuf};
 
 use otlp::scan::Any;
 
-use super::make_folder;
 use super::rotate::Writer;
+use super::{Attempt, make_folder};
+use crate::config::Signal;
 use crate::config::components::exporters::file::{FileExporter, GroupBy};
-use crate::run::data::Batch;
 use crate::run::process::edit::List;
 use otlp::count;
 use otlp::wire::{Fields, one_bytes};
@@ -52,37 +53,52 @@ impl Groups {
         }
     }
 
-    /// Writes each resource of a batch to its file; how many records could not be, and why.
+    /// Writes each resource of a request to its file. Records whose file cannot exist are rejected;
+    /// those whose file cannot be written now are left for the next attempt.
+    ///
+    /// # Errors
+    /// The request cannot be read.
     pub(super) fn write(
         &mut self,
-        batch: &Batch,
+        (signal, request): (Signal, &[u8]),
         message: impl Fn(&[u8]) -> Result<Vec<u8>, String>,
-    ) -> Result<(u64, String), String> {
+    ) -> Result<Attempt, String> {
         let mut groups: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-        let mut rest = Vec::new();
-        for field in Fields::new(&batch.bytes) {
+        let mut nameless = Vec::new();
+        for field in Fields::new(request) {
             let field = field.map_err(|fault| fault.to_string())?;
             let value = field.message(1).and_then(|resource| self.value(resource));
-            let to = value.map_or(&mut rest, |value| groups.entry(value).or_default());
+            let to = value.map_or(&mut nameless, |value| groups.entry(value).or_default());
             to.extend_from_slice(field.whole);
         }
         let records =
-            |bytes: &[u8]| count::records(batch.signal, bytes).map_err(|fault| fault.to_string());
-        let mut why = "their resource does not say which file".to_owned();
-        let mut lost = records(&rest)?;
+            |bytes: &[u8]| count::records(signal, bytes).map_err(|fault| fault.to_string());
+        let mut attempt = Attempt {
+            rejected: records(&nameless)?,
+            why: "their resource does not say which file".to_owned(),
+            ..Attempt::default()
+        };
         for (value, bytes) in groups {
             let path = place(&self.path, &value);
-            let written = message(&bytes).and_then(|message| {
-                let writer = self.writer(&path);
-                let written = writer.and_then(|writer| writer.write(&message));
-                written.map_err(|error| format!("{}: {error}", path.display()))
-            });
-            if let Err(failure) = written {
-                lost += records(&bytes)?;
-                why = failure;
-            }
+            let failed = match message(&bytes) {
+                Ok(message) => {
+                    let writer = self.writer(&path);
+                    let written = writer.and_then(|writer| writer.write(&message));
+                    let Err(error) = written else { continue };
+                    let why = format!("{}: {error}", path.display());
+                    if !is_of_name(error.kind()) {
+                        attempt.rest.extend_from_slice(&bytes);
+                        attempt.busy = Some(why);
+                        continue;
+                    }
+                    why
+                }
+                Err(why) => format!("{}: {why}", path.display()),
+            };
+            attempt.rejected += records(&bytes)?;
+            attempt.why = failed;
         }
-        Ok((lost, why))
+        Ok(attempt)
     }
 
     /// The attribute of a `Resource*`.
@@ -118,6 +134,18 @@ impl Groups {
         let (_, writer) = self.open.back_mut().ok_or(std::io::ErrorKind::NotFound)?;
         Ok(writer)
     }
+}
+
+/// Whether a file fails because of its name, so that another attempt fails too.
+fn is_of_name(kind: ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::InvalidFilename
+            | ErrorKind::InvalidInput
+            | ErrorKind::IsADirectory
+            | ErrorKind::NotADirectory
+            | ErrorKind::PermissionDenied
+    )
 }
 
 /// The file of a value. What the value says stays below the folder of the pattern, whatever it is.

@@ -9,8 +9,11 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
+use export::Retry;
 use export::client::Outcome;
 
+use crate::config::Signal;
 use crate::config::components::exporters::file::{FileExporter, Format};
 use crate::run::data::Batch;
 use group::Groups;
@@ -18,6 +21,15 @@ use rotate::Writer;
 
 /// What the Collector's zstd takes where nothing is said.
 const ZSTD_LEVEL: i32 = 3;
+
+/// The delays of attempts after a disk error. A batch is never given up: the disk may be full for
+/// long, and senders are told to come back when the queue is full.
+pub(super) fn retry() -> Retry {
+    Retry {
+        elapsed_max: None,
+        ..Retry::default()
+    }
+}
 
 /// Files by the exporter that writes them: its signals share one.
 pub type Files = HashMap<String, Arc<File>>;
@@ -70,24 +82,33 @@ impl File {
         })
     }
 
-    /// Writes a batch; how many records could not be, and why.
-    fn write(&self, batch: &Batch) -> Result<(u64, String), String> {
+    /// Writes a request, or what an earlier attempt left of it.
+    ///
+    /// # Errors
+    /// The request cannot be encoded.
+    fn write(&self, signal: Signal, request: &Bytes) -> Result<Attempt, String> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut *to {
             To::One(writer) => {
-                let message = self.message(batch, &batch.bytes)?;
-                writer.write(&message).map_err(|error| error.to_string())?;
-                Ok((0, String::new()))
+                let message = self.message(signal, request)?;
+                let mut attempt = Attempt::default();
+                if let Err(error) = writer.write(&message) {
+                    attempt.rest = request.to_vec();
+                    attempt.busy = Some(error.to_string());
+                }
+                Ok(attempt)
             }
-            To::Many(groups) => groups.write(batch, |bytes| self.message(batch, bytes)),
+            To::Many(groups) => {
+                groups.write((signal, request), |bytes| self.message(signal, bytes))
+            }
         }
     }
 
     /// A request as it is written.
-    fn message(&self, batch: &Batch, bytes: &[u8]) -> Result<Vec<u8>, String> {
+    fn message(&self, signal: Signal, bytes: &[u8]) -> Result<Vec<u8>, String> {
         let encoded = match self.format {
             Format::Json => {
-                let mut line = otlp::json::encode(batch.signal, bytes);
+                let mut line = otlp::json::encode(signal, bytes);
                 if !self.zstd {
                     line.push(b'\n');
                     return Ok(line);
@@ -115,13 +136,58 @@ fn make_folder(path: &Path, permissions: u32) -> std::io::Result<()> {
     builder.recursive(true).mode(permissions).create(folder)
 }
 
-/// Writes a batch, on a thread that may wait.
-pub(super) async fn write(file: &Arc<File>, batch: &Batch) -> Outcome {
-    let (file, batch) = (Arc::clone(file), batch.shared());
-    let written = tokio::task::spawn_blocking(move || file.write(&batch)).await;
-    match written {
-        Ok(Ok((rejected, message))) => Outcome::Taken { rejected, message },
-        Ok(Err(why)) => Outcome::Refused(why),
-        Err(error) => Outcome::Refused(error.to_string()),
+/// The result of one attempt to write a request.
+#[derive(Default)]
+pub(super) struct Attempt {
+    /// Records that can never be written, and why.
+    pub rejected: u64,
+    pub why: String,
+    /// The part that is not written because a file cannot be written now, and why.
+    pub rest: Vec<u8>,
+    pub busy: Option<String>,
+}
+
+/// The part of a batch that earlier attempts did not write.
+pub(super) struct Pending {
+    rest: Bytes,
+    rejected: u64,
+    why: String,
+}
+
+/// Writes a batch, on a thread that may wait. A disk error leaves in `pending` what the next
+/// attempt has to write, so that no record is written twice.
+pub(super) async fn write(
+    file: &Arc<File>,
+    batch: &Batch,
+    pending: &mut Option<Pending>,
+) -> Outcome {
+    let before = pending.take().unwrap_or_else(|| Pending {
+        rest: batch.bytes.clone(),
+        rejected: 0,
+        why: String::new(),
+    });
+    let (file, signal, request) = (Arc::clone(file), batch.signal, before.rest);
+    let written = tokio::task::spawn_blocking(move || file.write(signal, &request)).await;
+    let attempt = match written {
+        Ok(Ok(attempt)) => attempt,
+        Ok(Err(why)) => return Outcome::Refused(why),
+        Err(error) => return Outcome::Refused(error.to_string()),
+    };
+    let rejected = before.rejected + attempt.rejected;
+    let message = if attempt.rejected > 0 {
+        attempt.why
+    } else {
+        before.why
+    };
+    match attempt.busy {
+        None => Outcome::Taken { rejected, message },
+        Some(why) => {
+            *pending = Some(Pending {
+                rest: attempt.rest.into(),
+                rejected,
+                why: message,
+            });
+            Outcome::Busy { after: None, why }
+        }
     }
 }

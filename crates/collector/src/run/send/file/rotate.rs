@@ -2,7 +2,7 @@
 //! the time into its name.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use export::clock::now_unix_ns;
@@ -23,6 +23,8 @@ pub(super) struct Writer {
     path: PathBuf,
     file: fs::File,
     size: u64,
+    /// Bytes at the end of the file that belong to a message that could not be written whole.
+    torn_bytes: u64,
     rotation: Option<Rotation>,
 }
 
@@ -45,12 +47,18 @@ impl Writer {
             path: path.to_owned(),
             file,
             size,
+            torn_bytes: 0,
             rotation,
         })
     }
 
     /// Appends a message whole to one file.
+    ///
+    /// # Errors
+    /// The message is not written: what the file took of it is cut off again, at the latest before
+    /// the next message.
     pub(super) fn write(&mut self, message: &[u8]) -> io::Result<()> {
+        self.cut_torn()?;
         let len = message.len() as u64;
         if let Some(rotation) = self.rotation.clone()
             && self.size > 0
@@ -58,13 +66,55 @@ impl Writer {
         {
             self.rotate(&rotation, now())?;
         }
-        self.file.write_all(message)?;
+        if let Err(error) = self.append(message) {
+            // The next write tries again where this fails.
+            let _ = self.cut_torn();
+            return Err(error);
+        }
         self.size += len;
         Ok(())
     }
 
+    /// Writes a message, and remembers how much of it the file took when it fails.
+    fn append(&mut self, message: &[u8]) -> io::Result<()> {
+        let mut rest = message;
+        while !rest.is_empty() {
+            match self.file.write(rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    self.torn_bytes += written as u64;
+                    rest = rest.get(written..).unwrap_or_default();
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.torn_bytes = 0;
+        Ok(())
+    }
+
+    /// Cuts off what the file took of a message that was not written whole. A pipe keeps it, and so
+    /// does a file to which another process has appended since.
+    fn cut_torn(&mut self) -> io::Result<()> {
+        if self.torn_bytes == 0 {
+            return Ok(());
+        }
+        let metadata = self.file.metadata()?;
+        // The position is where the last write ended.
+        if metadata.is_file() && metadata.len() == self.file.stream_position()? {
+            let whole = metadata.len().saturating_sub(self.torn_bytes);
+            self.file.set_len(whole)?;
+        }
+        self.torn_bytes = 0;
+        Ok(())
+    }
+
     fn rotate(&mut self, rotation: &Rotation, now: Timestamp) -> io::Result<()> {
-        fs::rename(&self.path, free_name(&self.path, rotation, now))?;
+        match fs::rename(&self.path, free_name(&self.path, rotation, now)) {
+            // An earlier attempt renamed it and could not create the next one.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
         let mut options = OpenOptions::new();
         self.file = options.create(true).append(true).open(&self.path)?;
         self.size = 0;

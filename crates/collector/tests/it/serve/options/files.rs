@@ -232,3 +232,104 @@ async fn no_more_files_are_open_than_the_settings_say() {
         assert_eq!(own.count(), open, "{options}");
     }
 }
+
+/// Runs the test `name` alone in a process that gets an error, not a signal, when a file would
+/// exceed its size limit. True in that process.
+fn in_limited_process(name: &str) -> bool {
+    if std::env::var_os("SPANGATE_TEST_CHILD").is_some() {
+        return true;
+    }
+    let run = std::process::Command::new("sh")
+        .args(["-c", "trap '' XFSZ; exec \"$0\" --exact \"$1\""])
+        .arg(std::env::current_exe().expect("a program"))
+        .arg(name)
+        .env("SPANGATE_TEST_CHILD", "1")
+        .output()
+        .expect("it runs");
+    let told = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && told.contains("1 passed"), "{told}");
+    false
+}
+
+/// Limits the size of every file that this process writes. Like a full disk, the limit admits a
+/// part of a write and refuses the rest.
+fn limit_files(bytes: Option<u64>) {
+    let limits = rustix::process::Rlimit {
+        current: bytes,
+        ..rustix::process::getrlimit(rustix::process::Resource::Fsize)
+    };
+    rustix::process::setrlimit(rustix::process::Resource::Fsize, limits).expect("a limit");
+}
+
+/// A collector that receives OTLP and writes files, and its log.
+fn file_collector(options: &str) -> (Collector, Arc<Mutex<Vec<String>>>) {
+    start_logged(
+        Level::Warn,
+        &format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0' }} }} }} }}\n\
+             exporters: {{ file: {{ {options} }} }}\n\
+             service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}"
+        ),
+    )
+}
+
+async fn until_tried_again(lines: &Mutex<Vec<String>>) {
+    until("a failed attempt", || {
+        let lines = lines.lock().expect("no panic");
+        lines.iter().any(|line| line.contains("tried again"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_full_disk_delays_requests_and_leaves_no_part_of_one() {
+    if !in_limited_process(
+        "serve::options::files::a_full_disk_delays_requests_and_leaves_no_part_of_one",
+    ) {
+        return;
+    }
+    let file = TempFile::new();
+    let (collector, lines) = file_collector(&format!("path: '{}'", file.0.display()));
+    let client = grpc(&collector);
+    taken(&client, request(0, 10)).await;
+    until("the first", || traces(&collector).exported == 20).await;
+    let whole = std::fs::metadata(&file.0).expect("a file").len();
+    limit_files(Some(whole + whole / 2));
+    taken(&client, request(10, 10)).await;
+    until_tried_again(&lines).await;
+    assert_eq!(std::fs::metadata(&file.0).expect("a file").len(), whole);
+    assert_eq!(file.spans().len(), 20);
+    limit_files(None);
+    until("the second", || traces(&collector).exported == 40).await;
+    assert_eq!(file.spans().len(), 40);
+    assert_eq!(collector.end().await[0].failed, 0);
+}
+
+#[tokio::test]
+async fn a_full_disk_delays_only_the_files_that_it_affects() {
+    if !in_limited_process(
+        "serve::options::files::a_full_disk_delays_only_the_files_that_it_affects",
+    ) {
+        return;
+    }
+    let folder = TempFolder::new();
+    let (collector, lines) = file_collector(&format!(
+        "path: '{}/*.json', group_by: {{ enabled: true, resource_attribute: service.name }}",
+        folder.0.display()
+    ));
+    let large = [&["a"][..], &["b"; 40]].concat();
+    limit_files(Some(1000));
+    taken(&grpc(&collector), of_services(&large)).await;
+    until_tried_again(&lines).await;
+    let spans = |name: &str| TempFile(folder.0.join(name)).spans().len();
+    assert_eq!(
+        std::fs::metadata(folder.0.join("b.json"))
+            .expect("a file")
+            .len(),
+        0
+    );
+    limit_files(None);
+    until("all is written", || traces(&collector).exported == 41).await;
+    // No record is written twice.
+    assert_eq!((spans("a.json"), spans("b.json")), (1, 40));
+}
