@@ -21,6 +21,7 @@ pub(crate) fn name(compression: Compression) -> Option<&'static str> {
         Compression::Gzip => Some("gzip"),
         Compression::Zstd => Some("zstd"),
         Compression::Deflate => Some("deflate"),
+        Compression::Zlib => Some("zlib"),
         Compression::Snappy => Some("snappy"),
         Compression::SnappyFramed => Some("x-snappy-framed"),
         Compression::Lz4 => Some("lz4"),
@@ -43,7 +44,7 @@ pub(crate) fn compress(
             let encoder = write(GzEncoder::new(Vec::new(), flate), &frames);
             encoder.and_then(GzEncoder::finish)
         }
-        Compression::Deflate => {
+        Compression::Deflate | Compression::Zlib => {
             let encoder = write(ZlibEncoder::new(Vec::new(), flate), &frames);
             encoder.and_then(ZlibEncoder::finish)
         }
@@ -88,7 +89,9 @@ mod tests {
         let read = match compression {
             Compression::None => return bytes.to_vec(),
             Compression::Gzip => flate2::read::GzDecoder::new(bytes).read_to_end(&mut out),
-            Compression::Deflate => flate2::read::ZlibDecoder::new(bytes).read_to_end(&mut out),
+            Compression::Deflate | Compression::Zlib => {
+                flate2::read::ZlibDecoder::new(bytes).read_to_end(&mut out)
+            }
             Compression::Zstd => zstd::Decoder::new(bytes).unwrap().read_to_end(&mut out),
             Compression::Snappy => return snap::raw::Decoder::new().decompress_vec(bytes).unwrap(),
             Compression::SnappyFramed => snap::read::FrameDecoder::new(bytes).read_to_end(&mut out),
@@ -105,6 +108,7 @@ mod tests {
             Compression::None,
             Compression::Gzip,
             Compression::Deflate,
+            Compression::Zlib,
             Compression::Zstd,
             Compression::Snappy,
             Compression::SnappyFramed,

@@ -16,14 +16,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use ::config::model::{CollectorSection, Config};
-use collector::config::Signal;
+use collector::config::{Signal, gates};
 use collector::dashboard::{self, Store};
 use collector::run::{Collector, Host, Log, Setup, Sharing, View};
 use door::Door;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::collect::{account, log, options, tell_accounts};
+use crate::collect::{account, log, tell_accounts};
 use crate::sys::{self, Signals};
 use crate::warning;
 
@@ -209,8 +209,8 @@ fn open(
     let field = ("collector".to_owned(), section.name.clone());
     logs.initial_fields.push(field);
     let log = log::open(&logs).map_err(|why| format!("service::telemetry::logs: {why}"))?;
-    let mut gates = section.feature_gates.iter().rev();
-    let record_policy = gates.find_map(|list| options::gates(list).record_policy);
+    let mut lists = section.feature_gates.iter().rev();
+    let record_policy = lists.find_map(|list| gates::parse(list).ok()?.record_policy);
     let setup = Setup {
         log: log.clone(),
         seed: sys::random_seed(),

@@ -10,6 +10,7 @@ pub mod components;
 mod definitions;
 pub mod diagnostic;
 pub mod docs;
+pub mod gates;
 mod model;
 mod options;
 pub mod pattern;

@@ -160,6 +160,21 @@ fn within_a_text_it_stays_text() {
 }
 
 #[test]
+fn a_text_of_several_references_stays_text() {
+    for (written, target) in [
+        ("${env:HOST}:${env:PORT}", "10.0.0.1:4317"),
+        ("${env:NUMBER}:${env:PORT}", "10:4317"),
+        ("${env:NONE:-[::1]}:${env:PORT}", "[::1]:4317"),
+        ("${env:NONE:-${env:HOST}:${env:PORT}}", "10.0.0.1:4317"),
+    ] {
+        let text = BASE.replace("one:4317", &format!("'{written}'"));
+        let variables = [("HOST", "10.0.0.1"), ("NUMBER", "10"), ("PORT", "4317")];
+        let (config, _) = load(&[&text], &variables);
+        assert_eq!(otlp(&config).client.target(), target, "{written}");
+    }
+}
+
+#[test]
 fn an_unset_variable_is_nothing_and_warned_about() {
     let text = BASE.replace("timeout: 1s", "timeout: ${env:NONE}");
     let (config, warnings) = load(&[&text], &[]);

@@ -161,6 +161,7 @@ fn client(compression: Compression) -> Result<fn(Channel) -> Client<Channel>, St
         Compression::Gzip => Ok(|it| plain(it).send_compressed(CompressionEncoding::Gzip)),
         Compression::Zstd => Ok(|it| plain(it).send_compressed(CompressionEncoding::Zstd)),
         Compression::Deflate
+        | Compression::Zlib
         | Compression::Snappy
         | Compression::SnappyFramed
         | Compression::Lz4 => Err("over gRPC only gzip and zstd compress".into()),

@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use collector::config::gates;
+
 use crate::usage::{Subcommand, file, flag, with};
 
 /// The command, for help texts.
@@ -20,7 +22,7 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
         with("--set", "KEY=VALUE", "sets one value, such as processors.batch.timeout=2s; may be repeated"),
         flag("--strict", "a pipeline that cannot be started is an error, whatever its signal"),
         with("--drop-part", "ID", "leaves a component out of all pipelines; may be repeated"),
-        with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; other gates cause a warning and have no effect"),
+        with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; other gates of the Collector have no effect"),
         with("--threads", "N", "number of threads (default: the number of processors)"),
         flag("--documentation", "prints the reference of all options of the configuration"),
     ],
@@ -28,8 +30,6 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
 
 /// The largest number of threads that is useful.
 const THREADS_MAX: usize = 256;
-/// Feature gate: writes the policy that kept a trace into the trace's scopes.
-const RECORD_POLICY: &str = "processor.tailsamplingprocessor.recordpolicy";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Command {
@@ -76,7 +76,7 @@ impl Options {
                 Some("set") => sets.push(set(&value()?)?),
                 Some("strict") => options.strict = true,
                 Some("drop-part") => options.drop_parts.push(value()?),
-                Some("feature-gates") => options.gates(&value()?),
+                Some("feature-gates") => options.gates(&value()?)?,
                 Some("threads") => {
                     let text = value()?;
                     let threads = text.parse().ok();
@@ -102,55 +102,14 @@ impl Options {
         Ok(options)
     }
 
-    fn gates(&mut self, list: &str) {
-        let gates = gates(list);
+    fn gates(&mut self, list: &str) -> Result<(), String> {
+        let gates = gates::parse(list)?;
         self.record_policy = gates.record_policy.unwrap_or(self.record_policy);
-        for gate in gates.unknown {
-            crate::say_error(&format!("warning: {}\n", ignored(gate)));
+        for gate in gates.ignored {
+            crate::say_error(&format!("warning: {}\n", gates::ignored(gate)));
         }
+        Ok(())
     }
-}
-
-/// Gates of the Collector that would change what is kept or sent, and what happens here instead.
-const NOT_BUILT_IN: [(&str, &str); 1] = [(
-    "processor.tailsamplingprocessor.usetracestate",
-    "'probabilistic' decides by a hash of the trace id, limits do not report what they kept, and no threshold ('th') is written \
-     to a tracestate",
-)];
-
-/// The message about a gate that has no effect.
-pub(crate) fn ignored(gate: &str) -> String {
-    match NOT_BUILT_IN.iter().find(|(name, _)| *name == gate) {
-        Some((_, instead)) => {
-            format!("the feature gate '{gate}' is not built in, and ignored: {instead}")
-        }
-        None => format!("the unknown feature gate '{gate}' is ignored"),
-    }
-}
-
-/// The content of a list of feature gates.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Gates<'a> {
-    /// Whether policies are recorded, if the list says so.
-    pub record_policy: Option<bool>,
-    /// Gates that have no effect here. A gate that is not built in is off anyway.
-    pub unknown: Vec<&'a str>,
-}
-
-/// Parses gates separated by commas. Each has `+`, `-` or nothing before it; without a sign it is
-/// on.
-pub(crate) fn gates(list: &str) -> Gates<'_> {
-    let mut gates = Gates::default();
-    for gate in list.split(',').filter(|gate| !gate.is_empty()) {
-        let is_on = !gate.starts_with('-');
-        let gate = gate.strip_prefix(['+', '-']).unwrap_or(gate);
-        match gate {
-            RECORD_POLICY => gates.record_policy = Some(is_on),
-            gate if !is_on && NOT_BUILT_IN.iter().any(|(name, _)| *name == gate) => {}
-            gate => gates.unknown.push(gate),
-        }
-    }
-    gates
 }
 
 /// Turns `a.b.c=value` into a configuration source.
@@ -193,26 +152,13 @@ mod tests {
         );
         let gates = "--config a --feature-gates=+processor.tailsamplingprocessor.recordpolicy";
         assert!(parsed(gates).unwrap().record_policy);
-        let own = "processor.tailsamplingprocessor.usetracestate";
-        let lists = [
-            format!("+{own}"),
-            own.to_owned(),
-            format!("-{own}"),
-            "other".to_owned(),
-        ];
-        let unknown = lists.each_ref().map(|list| super::gates(list).unknown);
-        assert_eq!(unknown, [vec![own], vec![own], vec![], vec!["other"]]);
-        assert!(ignored(own).contains("is not built in, and ignored: 'probabilistic' decides by"));
-        assert_eq!(
-            ignored("other"),
-            "the unknown feature gate 'other' is ignored"
-        );
         for wrong in [
             "",
             "--config",
             "run --config a",
             "--config a --threads 0",
             "--config a --set x",
+            "--config a --feature-gates +unknown",
         ] {
             assert!(parsed(wrong).is_err(), "{wrong}");
         }

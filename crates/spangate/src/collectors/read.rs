@@ -10,9 +10,7 @@ use ::config::environment::Environment;
 use ::config::model::{CollectorSection, Config};
 use ::config::tree::{Source, Span};
 use collector::config::source::Outside;
-use collector::config::{self, Options};
-
-use crate::collect::options;
+use collector::config::{self, Options, gates};
 
 /// The configuration of each section, in their order. Faults are reported with their place. After
 /// an alert, some may be missing.
@@ -60,10 +58,17 @@ fn one(
     if sources.len() < section.files.len() {
         return None;
     }
-    let gates = section.feature_gates.iter();
-    for gate in gates.flat_map(|list| options::gates(list).unknown) {
-        let message = format!("{}.", options::ignored(gate));
-        diagnostics.warning(&section.span, message);
+    for list in &section.feature_gates {
+        match gates::parse(list) {
+            Ok(gates) => {
+                for gate in gates.ignored {
+                    diagnostics.warning(&section.span, format!("{}.", gates::ignored(gate)));
+                }
+            }
+            Err(error) => {
+                diagnostics.alert(&section.span, format!("{error}."));
+            }
+        }
     }
     let texts = Texts::default();
     let outside = Outside {

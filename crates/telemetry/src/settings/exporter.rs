@@ -149,8 +149,10 @@ pub enum Compression {
     Gzip,
     /// zstd (RFC 8878).
     Zstd,
-    /// `deflate` of HTTP, which is zlib (RFC 1950).
+    /// The zlib format (RFC 1950) under the name `deflate` (RFC 9110 section 8.4.1.2).
     Deflate,
+    /// The zlib format under the name `zlib`, which is the Collector's own.
+    Zlib,
     /// Snappy's block format.
     Snappy,
     /// Snappy's framing format.

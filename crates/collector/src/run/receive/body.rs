@@ -143,7 +143,9 @@ pub(super) fn decode(whole: Whole, coding: Compression, bytes_max: u64) -> Resul
     match coding {
         Compression::None => Ok(whole),
         Compression::Gzip => inflate(whole, flate2::read::MultiGzDecoder::new(input), bytes_max),
-        Compression::Deflate => inflate(whole, flate2::read::ZlibDecoder::new(input), bytes_max),
+        Compression::Deflate | Compression::Zlib => {
+            inflate(whole, flate2::read::ZlibDecoder::new(input), bytes_max)
+        }
         Compression::Zstd => match zstd::Decoder::new(input) {
             Ok(mut decoder) => {
                 // A window that a sender chose is memory that we would have to have.

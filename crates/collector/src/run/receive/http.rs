@@ -192,14 +192,15 @@ fn form(headers: &HeaderMap) -> Option<Form> {
 }
 
 /// Codings that are taken where none is turned off.
-const CODINGS: &str = "gzip, zstd, deflate, snappy, x-snappy-framed, lz4";
+const CODINGS: &str = "gzip, zstd, zlib, deflate, snappy, x-snappy-framed, lz4";
 
 fn coding(headers: &HeaderMap, taken: &[Compression]) -> Result<Compression, Fault> {
     let coding = match headers.get(CONTENT_ENCODING).map(HeaderValue::as_bytes) {
         None | Some(b"" | b"identity") => return Ok(Compression::None),
         Some(b"gzip") => Compression::Gzip,
         Some(b"zstd") => Compression::Zstd,
-        Some(b"zlib" | b"deflate") => Compression::Deflate,
+        Some(b"zlib") => Compression::Zlib,
+        Some(b"deflate") => Compression::Deflate,
         Some(b"snappy") => Compression::Snappy,
         Some(b"x-snappy-framed") => Compression::SnappyFramed,
         Some(b"lz4") => Compression::Lz4,

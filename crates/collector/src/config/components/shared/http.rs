@@ -78,7 +78,7 @@ const CODINGS: [(&str, Compression); 9] = [
     ("none", Compression::None),
     ("gzip", Compression::Gzip),
     ("zstd", Compression::Zstd),
-    ("zlib", Compression::Deflate),
+    ("zlib", Compression::Zlib),
     ("deflate", Compression::Deflate),
     ("snappy", Compression::Snappy),
     ("x-snappy-framed", Compression::SnappyFramed),
@@ -289,7 +289,7 @@ fn proxy(section: &Section<'_>) -> Option<Proxy> {
 fn level(section: &Section<'_>, compression: Compression) -> Option<i32> {
     let level = section.int_unless_zero("level")?;
     let range = match compression {
-        Compression::Gzip | Compression::Deflate => -2..=9,
+        Compression::Gzip | Compression::Deflate | Compression::Zlib => -2..=9,
         Compression::Zstd => 1..=22,
         _ => {
             section.error("level", "this coding has no levels");

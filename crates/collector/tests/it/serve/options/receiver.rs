@@ -118,6 +118,22 @@ async fn codings_that_are_not_in_the_settings_are_refused() {
 }
 
 #[tokio::test]
+async fn zlib_and_deflate_are_two_codings_of_one_format() {
+    for (coding, other) in [
+        (settings::Compression::Zlib, settings::Compression::Deflate),
+        (settings::Compression::Deflate, settings::Compression::Zlib),
+    ] {
+        let name = format!("{coding:?}").to_lowercase();
+        let options =
+            format!("http: {{ endpoint: '127.0.0.1:0', compression_algorithms: [{name}] }}");
+        let sink = keeper(&options, "", "");
+        taken(&http(&sink, coding), request(0, 10)).await;
+        let refused = send(&http(&sink, other), request(0, 10)).await;
+        assert!(matches!(refused, Outcome::Refused(_)), "{refused:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_has_no_more_bytes_than_the_settings_say() {
     for server in &RECEIVERS {
         for (bytes, status) in [(8, "413"), (1000, "20")] {
