@@ -92,6 +92,18 @@ pub fn has_start(number: u64, file: &[u8]) -> bool {
     file.starts_with(&start(number))
 }
 
+/// Whether the end of a segment's file, from a position on, is the first part of an entry: a process
+/// ended within the write, so that the entry was not acknowledged.
+#[must_use]
+pub fn is_cut_entry(number: u64, file: &[u8], at: usize) -> bool {
+    let items = Items { file, number, at };
+    let bytes = file.len().saturating_sub(at);
+    bytes < HEAD_BYTES
+        || items
+            .head(at)
+            .is_some_and(|head| bytes - HEAD_BYTES < head.len)
+}
+
 /// A part of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Item<'a> {

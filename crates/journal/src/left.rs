@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::folder;
-use crate::format::{Item, Items, Kind, START_BYTES, has_start, read_done};
+use crate::format::{
+    HEAD_BYTES, Item, Items, Kind, START_BYTES, has_start, is_cut_entry, read_done, start,
+};
 use crate::hold::{Hold, Place};
 
 /// The most bytes of a segment's file that are read.
@@ -20,8 +22,27 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 pub struct Left {
     /// All notes, in the order in which they were made.
     pub notes: Vec<Bytes>,
+    /// What of the files could not be read.
+    pub damage: Damage,
     segments: VecDeque<(Hold, PathBuf)>,
     done: HashSet<(u64, u64)>,
+}
+
+/// Damage that was found in the files of a journal when it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Files with damage.
+    pub files: u64,
+    /// Bytes in them that are no entry. A file that is empty has none.
+    pub bytes: u64,
+}
+
+impl Damage {
+    /// One more file, with this many damaged bytes.
+    pub(crate) fn add(&mut self, bytes: usize) {
+        self.files += 1;
+        self.bytes += bytes as u64;
+    }
 }
 
 /// A segment that an earlier process left.
@@ -122,8 +143,15 @@ pub(crate) enum Found {
     Nothing,
 }
 
-/// Reads a segment: its notes, and which entries are done. The last segment written may be
-/// truncated, because a process may have ended within a write: its incomplete end is cut off.
+/// Reads a segment: its notes, and which entries are done.
+///
+/// The last segment written may be truncated, because a process may have ended within a write: its
+/// incomplete end is cut off. Without `fsync`, a loss of power leaves files that are empty, or that
+/// have zeros or other bytes in the place of entries. What such a file still has is kept; the rest
+/// is reported and counted.
+///
+/// # Errors
+/// The file cannot be read, or it is not a file of this journal.
 pub(crate) fn look(
     left: &mut Left,
     number: u64,
@@ -133,48 +161,89 @@ pub(crate) fn look(
 ) -> Result<Found, String> {
     let fault = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let file = read(path).map_err(|error| fault(&error))?;
-    if !has_start(number, &file) {
-        // The first write was not completed.
-        return if is_last && file.len() < START_BYTES {
-            Ok(Found::Nothing)
-        } else {
-            Err(fault(
-                &"is not a file of this journal, or its start is damaged",
-            ))
-        };
+    let start_is_lost = !has_start(number, &file);
+    if start_is_lost && !is_unwritten(number, &file) {
+        return Err(fault(
+            &"is not a file of this journal, or its start is damaged",
+        ));
     }
-    let (mut end, mut damaged) = (START_BYTES, 0);
-    let mut damaged_behind = 0;
-    for item in Items::new(number, &file) {
-        match item {
-            Item::Damaged(_, bytes) => damaged_behind += bytes,
-            Item::Entry { at, kind, payload } => {
-                damaged += std::mem::take(&mut damaged_behind);
-                end = at as usize + crate::format::HEAD_BYTES + payload.len();
-                match kind {
-                    Kind::Data => {}
-                    Kind::Note => left.notes.push(Bytes::copy_from_slice(payload)),
-                    Kind::Done => {
-                        left.done.extend(read_done(payload));
-                    }
-                }
-            }
+    let contents = Contents::read(left, number, &file);
+    if start_is_lost && contents.entries == 0 {
+        left.damage.add(file.len());
+        report(&fault(&format!(
+            "has {} bytes and no entry, as after a loss of power: what was in it is lost",
+            file.len()
+        )));
+        return Ok(Found::Nothing);
+    }
+    let mut damaged = contents.damaged;
+    if start_is_lost {
+        damaged += START_BYTES;
+    }
+    let mut end = file.len();
+    if is_last && contents.end < end {
+        if !is_cut_entry(number, &file, contents.end) {
+            damaged += end - contents.end;
         }
-    }
-    if is_last && damaged_behind > 0 {
+        end = contents.end;
         let cut = File::options().write(true).open(path);
         cut.and_then(|file| file.set_len(end as u64))
             .map_err(|error| fault(&error))?;
     } else {
-        damaged += damaged_behind;
-        end = file.len();
+        damaged += end - contents.end;
     }
     if damaged > 0 {
+        left.damage.add(damaged);
         report(&fault(&format!(
             "{damaged} bytes are damaged: what was in them is lost"
         )));
     }
     Ok(Found::Segment(end as u64))
+}
+
+/// Whether a file's start is one that was not written, or not in full.
+fn is_unwritten(number: u64, file: &[u8]) -> bool {
+    let written = &file[..file.len().min(START_BYTES)];
+    written.iter().all(|byte| *byte == 0) || start(number).starts_with(file)
+}
+
+/// What the bytes of a segment are.
+struct Contents {
+    entries: u64,
+    /// Bytes between entries that belong to none.
+    damaged: usize,
+    /// The end of the last entry.
+    end: usize,
+}
+
+impl Contents {
+    /// Reads the entries, and takes their notes and marks.
+    fn read(left: &mut Left, number: u64, file: &[u8]) -> Contents {
+        let mut contents = Contents {
+            entries: 0,
+            damaged: 0,
+            end: START_BYTES.min(file.len()),
+        };
+        let mut since_entry = 0;
+        for item in Items::new(number, file) {
+            let (at, kind, payload) = match item {
+                Item::Entry { at, kind, payload } => (at as usize, kind, payload),
+                Item::Damaged(_, bytes) => {
+                    since_entry += bytes as usize;
+                    continue;
+                }
+            };
+            contents.entries += 1;
+            contents.damaged += std::mem::take(&mut since_entry);
+            contents.end = at + HEAD_BYTES + payload.len();
+            match kind {
+                Kind::Data => {}
+                Kind::Note => left.notes.push(Bytes::copy_from_slice(payload)),
+                Kind::Done => left.done.extend(read_done(payload)),
+            }
+        }
+        contents
+    }
 }
 
 impl Left {

@@ -25,7 +25,7 @@ mod writer;
 pub use folder::{Lock, names};
 pub use hold::{Hold, Place};
 pub use journal::{Journal, Report, Settings, Written};
-pub use left::{Entry, Left, Segment};
+pub use left::{Damage, Entry, Left, Segment};
 pub use space::Space;
 
 /// Why an entry was not written to the journal.

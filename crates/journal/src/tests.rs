@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::format::{self, HEAD_BYTES, Item, Items, Kind, START_BYTES};
-use crate::{Failed, Journal, Left, Lock, Place, Settings, Space};
+use crate::{Damage, Failed, Journal, Left, Lock, Place, Settings, Space};
 
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -361,9 +361,108 @@ fn a_torn_end_is_cut_off_without_a_word_and_damage_is_told() {
     let (texts, lines, _) = reopened(&damaged, false).unwrap();
     assert_eq!(texts, all);
     assert!(lines[0].contains("34 bytes are damaged"), "{lines:?}");
-    // The end of a file may also be what a file system made of a write that was not synced.
-    let (texts, lines, bytes) = reopened(&[&file[..], &[0; 100]].concat(), false).unwrap();
-    assert_eq!((texts, lines, bytes), (all.to_vec(), vec![], file.len()));
+}
+
+/// The journal of files that a loss of power left, each by its number: its entries, the number of
+/// its lines, and the damage.
+fn after_power_loss(files: &[(u64, &[u8])]) -> (Vec<String>, Vec<String>, Damage) {
+    let folder = Folder::new();
+    for (number, bytes) in files {
+        std::fs::write(crate::folder::path(&folder.0, *number), bytes).unwrap();
+    }
+    let (journal, left, lines) = open(&folder.0);
+    let damage = left.damage;
+    let (texts, places) = entries(left);
+    // The journal works, and what is new has a number of its own.
+    let new = append(&journal, "new").unwrap();
+    assert!(files.iter().all(|(number, _)| *number < new.hold.segment()));
+    drop((places, new, journal));
+    assert_eq!(folder.files().len(), 0);
+    let lines = lines.lock().unwrap().clone();
+    (texts, lines, damage)
+}
+
+#[test]
+fn files_that_a_loss_of_power_left_are_read_as_far_as_they_go() {
+    let (file, _) = file();
+    let all = ["\0".repeat(40), "the last one".to_owned()];
+    let damage = |files, bytes| Damage { files, bytes };
+    let zeros = [0; 100];
+    let garbage: Vec<u8> = (1..=200).collect();
+    let zero_tail = [&file[..], &zeros].concat();
+    let garbage_tail = [&file[..], &garbage].concat();
+    let zero_start = [&zeros[..START_BYTES], &file[START_BYTES..]].concat();
+    for (name, files, texts, expected) in [
+        (
+            "empty",
+            vec![(7, &file[..]), (8, b"")],
+            &all[..],
+            damage(1, 0),
+        ),
+        (
+            "part of a start",
+            vec![(7, &file), (8, &format::start(8)[..9])],
+            &all,
+            damage(1, 9),
+        ),
+        ("zeros", vec![(7, &file), (8, &zeros)], &all, damage(1, 100)),
+        (
+            "two",
+            vec![(7, &file), (8, &zeros), (9, b"")],
+            &all,
+            damage(2, 100),
+        ),
+        (
+            "two empty",
+            vec![(7, &file), (8, b""), (9, b"")],
+            &all,
+            damage(2, 0),
+        ),
+        (
+            "an older one",
+            vec![(6, &zeros), (7, &file)],
+            &all,
+            damage(1, 100),
+        ),
+        (
+            "nothing else",
+            vec![(8, &zeros), (9, &zeros[..3])],
+            &[],
+            damage(2, 103),
+        ),
+        (
+            "zeros at the end",
+            vec![(7, &zero_tail)],
+            &all,
+            damage(1, 100),
+        ),
+        (
+            "garbage at the end",
+            vec![(7, &garbage_tail)],
+            &all,
+            damage(1, 200),
+        ),
+        (
+            "both",
+            vec![(7, &garbage_tail), (8, &zeros)],
+            &all,
+            damage(2, 300),
+        ),
+        (
+            "only the start",
+            vec![(7, &zero_start)],
+            &all,
+            damage(1, 16),
+        ),
+    ] {
+        let (found, lines, counted) = after_power_loss(&files);
+        assert_eq!((&found[..], counted), (texts, expected), "{name}");
+        assert_eq!(lines.len() as u64, expected.files, "{name}: {lines:?}");
+        assert!(
+            lines.iter().all(|line| line.contains("is lost")),
+            "{lines:?}"
+        );
+    }
 }
 
 #[test]
@@ -373,7 +472,7 @@ fn a_file_that_is_no_segment_is_set_aside_only_where_that_was_asked_for() {
         let (texts, lines, _) = reopened(&file[..cut], false).unwrap();
         assert_eq!(
             (texts.len(), lines.len()),
-            (0, 0),
+            (0, 1),
             "a first write that did not come to its end"
         );
     }

@@ -72,7 +72,7 @@ impl Writer {
         let found = found.map_err(|error| format!("{}: {error}", self.folder.display()))?;
         let mut left = Left::default();
         let last = found.last().map(|(number, _)| *number);
-        for (number, _) in found {
+        for (number, file_bytes) in found {
             self.next = number + 1;
             let path = folder::path(&self.folder, number);
             let is_last = Some(number) == last;
@@ -93,6 +93,7 @@ impl Writer {
                 Err(why) if self.settings.recreate => {
                     let aside = left::set_aside(&path, &self.folder);
                     let aside = aside.map_err(|error| format!("{why}; {error}"))?;
+                    left.damage.add(file_bytes as usize);
                     (self.report)(&format!("{why}; it is now {}", aside.display()));
                 }
                 Err(why) => return Err(why),

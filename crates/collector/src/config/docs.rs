@@ -98,7 +98,9 @@ With `wait_for_result`, or without a queue, a sender is answered when what it se
 UDP waits for nothing.
 
 When `limit_mib` is reached, or the disk does not take what is written, requests are refused with the status that makes senders try again.
-Without `fsync` what was accepted survives the end of the process, but not a loss of power.
+Without `fsync` what was accepted survives the end of the process, but not a loss of power. After one, files may be empty or have zeros in
+them: the collector starts with what can be read, logs each such file, and counts them in `spangate_storage_damaged_files` and
+`spangate_storage_damaged_bytes`.
 
 An exporter `file` whose disk is full keeps the batch that it writes and tries again until the disk has room. At most 64 more wait in memory; then
 senders are told to come back. A record that the file took in part is cut off again, so that a reader sees whole records only.

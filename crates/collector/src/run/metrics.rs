@@ -15,6 +15,7 @@ mod sheet;
 mod tail;
 
 use super::start::View;
+use super::storage::StorageView;
 use crate::config::Signal;
 use crate::config::service::telemetry::Naming;
 
@@ -82,21 +83,41 @@ fn items(signal: Signal) -> &'static str {
 }
 
 fn storages(view: &View, page: &mut Sheet) {
-    type Value = fn(&journal::Space) -> u64;
-    let gauges: [(&str, &str, Value); 2] = [
-        ("otelcol_storage_bytes", "bytes of all files", |space| {
-            space.used_bytes()
-        }),
+    type Value = fn(&StorageView) -> u64;
+    let values: [(Kind, &str, &'static str, &str, Value); 4] = [
         (
+            Kind::Gauge,
+            "otelcol_storage_bytes",
+            "By",
+            "bytes of all files",
+            |storage| storage.space.used_bytes(),
+        ),
+        (
+            Kind::Gauge,
             "otelcol_storage_capacity_bytes",
+            "By",
             "the most that there may be",
-            |space| space.bytes_max(),
+            |storage| storage.space.bytes_max(),
+        ),
+        (
+            Kind::Counter,
+            "spangate_storage_damaged_files",
+            "{file}",
+            "files that the start found empty or damaged: a part of what was in them is lost",
+            |storage| storage.damage.files,
+        ),
+        (
+            Kind::Counter,
+            "spangate_storage_damaged_bytes",
+            "By",
+            "bytes of these files that are no entry",
+            |storage| storage.damage.bytes,
         ),
     ];
-    for (name, help, value) in gauges {
-        page.about(Kind::Gauge, name, "By", help);
-        for (id, space) in &view.storages {
-            page.point(&[("storage", id)], value(space));
+    for (kind, name, unit, help, value) in values {
+        page.about(kind, name, unit, help);
+        for (id, storage) in &view.storages {
+            page.point(&[("storage", id)], value(storage));
         }
     }
 }

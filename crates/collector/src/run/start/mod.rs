@@ -11,7 +11,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use export::clock::now_unix_ns;
-use journal::Space;
 use tail::store::Budget;
 use tokio::time::Instant;
 use traces::Store;
@@ -30,7 +29,7 @@ use super::process::tail::Tail;
 use super::process::{filter, memory_bytes, memory_limiter};
 use super::receive::{Entrance, Intake, Listening, Opening, Sharing};
 use super::send::{Balancer, Sender, SenderEnd};
-use super::storage::{self, Opened, Recovery};
+use super::storage::{self, Opened, Recovery, StorageView};
 use super::tasks;
 use crate::config::service::telemetry::MetricsLevel;
 use crate::config::{Config, Processor, Signal};
@@ -134,8 +133,8 @@ pub struct View {
     pub samplers: Vec<SamplerView>,
     /// What waiting traces may take.
     pub budget: Arc<Budget>,
-    /// Room of each storage, by its id.
-    pub storages: Vec<(String, Arc<Space>)>,
+    /// Storages by their ids.
+    pub(in crate::run) storages: Vec<(String, StorageView)>,
     /// Attributes of the own resource.
     pub resource: Vec<(String, String)>,
     /// When it began, in nanoseconds of the UNIX epoch.
@@ -246,8 +245,8 @@ impl Collector {
         let fed = members::of(&intakes, &mut entrances, &setup.log);
         let outsets = build.storages.outsets();
         let storages = build.storages.into_opened();
-        let spaces = storages.iter();
-        let spaces = spaces.map(|(id, opened)| (id.clone(), Arc::clone(&opened.space)));
+        let views = storages.iter();
+        let views = views.map(|(id, opened)| (id.clone(), opened.view()));
         let senders = build.senders.into_iter();
         let balancers = build.balancers.into_iter();
         let balancers: Vec<_> = balancers.map(|(id, one)| (id.to_string(), one)).collect();
@@ -266,7 +265,7 @@ impl Collector {
             balancers,
             samplers: build.samplers,
             budget: build.budget,
-            storages: spaces.collect(),
+            storages: views.collect(),
             resource: pages::resource(config),
             begun_ns: now_unix_ns(),
             policies: build.policies,

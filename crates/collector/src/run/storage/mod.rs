@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::{Journal, Left, Lock, Settings, Space};
+use journal::{Damage, Journal, Left, Lock, Settings, Space};
 
 pub use custody::{Commit, Custody, Ending, Pledge};
 pub(super) use entry::Taken;
@@ -55,8 +55,10 @@ pub(super) struct Opened {
     folder: PathBuf,
     settings: Settings,
     /// Room of all its journals.
-    pub space: Arc<Space>,
+    space: Arc<Space>,
     journals: Vec<Arc<Journal>>,
+    /// What of the files of all its journals could not be read.
+    damage: Damage,
     /// Their folders.
     names: Vec<String>,
     _lock: Lock,
@@ -110,6 +112,8 @@ impl<'a> Storages<'a> {
         let report = Box::new(move |line: &str| log.error(&format!("{own}: {line}")));
         let (settings, space) = (opened.settings.clone(), Arc::clone(&opened.space));
         let (journal, left) = Journal::open(&folder, settings, space, report).map_err(fault)?;
+        opened.damage.files += left.damage.files;
+        opened.damage.bytes += left.damage.bytes;
         let journal = Arc::new(journal);
         opened.journals.push(Arc::clone(&journal));
         Ok((journal, left))
@@ -141,6 +145,7 @@ impl<'a> Storages<'a> {
             },
             space: Arc::new(Space::new(*bytes_max)),
             journals: Vec::new(),
+            damage: Damage::default(),
             names: Vec::new(),
             _lock: lock,
         })
@@ -170,7 +175,22 @@ impl<'a> Storages<'a> {
     }
 }
 
+/// A storage as metrics tell of it.
+pub struct StorageView {
+    /// Room of all its journals.
+    pub space: Arc<Space>,
+    /// Damage that was found when they were opened.
+    pub damage: Damage,
+}
+
 impl Opened {
+    pub fn view(&self) -> StorageView {
+        StorageView {
+            space: Arc::clone(&self.space),
+            damage: self.damage,
+        }
+    }
+
     /// Writes what is still to be written, and lets the folder go.
     pub async fn end(self, log: &Log) {
         let ended = tokio::task::spawn_blocking(move || {

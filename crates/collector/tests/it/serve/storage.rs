@@ -389,7 +389,7 @@ fn stored(folder: &Folder, options: &str) -> Result<Collector, String> {
         "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0' }} }} }} }}\n\
          exporters: {{ otlphttp: {{ endpoint: 'http://127.0.0.1:1', {dead}, sending_queue: {{ storage: file_storage }} }} }}\n\
          extensions: {{ file_storage: {{ directory: '{}', {options} }} }}\n\
-         service: {{ {NO_METRICS}, extensions: [file_storage], pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }} }}",
+         service: {{ {METERED}, extensions: [file_storage], pipelines: {{ traces: {{ receivers: [otlp], exporters: [otlphttp] }} }} }}",
         folder.path().display()
     ));
     Collector::start(&config, setup()).map_err(|error| error.0)
@@ -469,5 +469,31 @@ async fn groups_that_wait_may_have_a_storage() {
     let second = group("1s");
     until("they go on", || traces(&second).exported == 20).await;
     assert_eq!(traces(&second).recovered, 20);
+    second.end().await;
+}
+
+#[tokio::test]
+async fn files_that_a_loss_of_power_emptied_do_not_keep_a_collector_from_its_start() {
+    let folder = Folder::new();
+    let first = stored(&folder, "").expect("it starts");
+    sent(&first, 0, 10).await;
+    let killed = folder.snapshot();
+    drop(first);
+    let folders = std::fs::read_dir(killed.path())
+        .expect("a folder")
+        .flatten();
+    let journal = folders.map(|entry| entry.path()).find(|path| path.is_dir());
+    let journal = journal.expect("a journal");
+    std::fs::write(journal.join("00000000000000a0.journal"), [0; 100]).expect("a file");
+    std::fs::write(journal.join("00000000000000a1.journal"), "").expect("a file");
+    let second = stored(&killed, "").expect("it starts");
+    until("the rest", || traces(&second).recovered == 20).await;
+    let page = metrics(&second).await;
+    for line in [
+        "spangate_storage_damaged_files{storage=\"file_storage\"} 2",
+        "spangate_storage_damaged_bytes{storage=\"file_storage\"} 100",
+    ] {
+        assert!(page.contains(line), "{page}");
+    }
     second.end().await;
 }
