@@ -101,12 +101,7 @@ impl Journal {
     ) -> Result<(Journal, Left), String> {
         let fault = |error: io::Error| format!("{}: {error}", folder.display());
         fs::create_dir_all(folder).map_err(fault)?;
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            came: Condvar::new(),
-            space,
-            is_failing: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(space));
         let mut writer = Writer::new(&shared, folder, settings, report);
         let left = writer.recover()?;
         let thread = std::thread::Builder::new().name("journal".into());
@@ -201,6 +196,15 @@ impl Drop for Journal {
 }
 
 impl Shared {
+    pub fn new(space: Arc<Space>) -> Shared {
+        Shared {
+            queue: Mutex::default(),
+            came: Condvar::new(),
+            space,
+            is_failing: AtomicBool::new(false),
+        }
+    }
+
     pub fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }

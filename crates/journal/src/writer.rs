@@ -47,6 +47,9 @@ pub(crate) struct Writer {
     let_go: Vec<u64>,
     /// Notes and marks that could not be written yet: no caller waits for them.
     again: Vec<Waiting>,
+    /// A file whose end has entries that were refused and could not be cut off, and the length that
+    /// it should have.
+    uncut: Option<(File, u64)>,
     told: bool,
 }
 
@@ -62,6 +65,7 @@ impl Writer {
             next: 0,
             let_go: Vec::new(),
             again: Vec::new(),
+            uncut: None,
             told: false,
         }
     }
@@ -116,6 +120,8 @@ impl Writer {
                 self.remove();
             }
             if closing {
+                // The next process would read refused entries.
+                let _ = self.cut_refused();
                 if is_written {
                     self.current = None;
                     let mut last = std::mem::take(&mut self.shared.queue().let_go);
@@ -210,6 +216,7 @@ impl Writer {
     }
 
     fn write(&mut self, entries: &[Waiting]) -> io::Result<Vec<Place>> {
+        self.cut_refused()?;
         let fsync = self.settings.fsync;
         // The holders of a segment's entries decide when it is removed; a full segment is no longer
         // current.
@@ -260,8 +267,12 @@ impl Writer {
             .write(true)
             .create(true)
             .truncate(true)
-            .open(path)?;
-        file.write_all(&format::start(number))?;
+            .open(&path)?;
+        if let Err(error) = file.write_all(&format::start(number)) {
+            // A part of a start would look like the result of a loss of power.
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
         if self.settings.fsync {
             file.sync_data()?;
             folder::sync(&self.folder)?;
@@ -292,10 +303,20 @@ impl Writer {
     /// appends nothing more.
     fn give_up_current(&mut self) {
         if let Some(current) = self.current.take() {
-            // If that fails too, refused entries may be read again: at worst they are delivered
-            // twice.
-            let _ = current.file.set_len(current.bytes);
+            self.uncut = Some((current.file, current.bytes));
+            // The next write tries again where this fails.
+            let _ = self.cut_refused();
         }
+    }
+
+    /// Cuts off entries that were refused. Until that succeeds nothing is written, so that a refused
+    /// entry is not read by the next process.
+    fn cut_refused(&mut self) -> io::Result<()> {
+        if let Some((file, bytes)) = &self.uncut {
+            file.set_len(*bytes)?;
+            self.uncut = None;
+        }
+        Ok(())
     }
 
     /// Removes segments without holds, the oldest first and without a gap: the notes in a segment
@@ -332,4 +353,49 @@ fn write_all(file: &mut File, mut slices: &mut [IoSlice<'_>]) -> io::Result<()> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::Space;
+    use crate::format::Kind;
+
+    #[test]
+    fn nothing_is_written_before_refused_entries_are_cut_off() {
+        let folder = std::env::temp_dir().join(format!("spangate-writer-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let shared = Arc::new(Shared::new(Arc::new(Space::new(1 << 20))));
+        let settings = Settings {
+            fsync: false,
+            segment_bytes: 1 << 20,
+            segment_age: Duration::from_secs(3600),
+            recreate: false,
+        };
+        let mut writer = Writer::new(&shared, &folder, settings, Box::new(|_| {}));
+        let path = folder::path(&folder, 7);
+        fs::write(&path, b"taken, refused").unwrap();
+        let commit = |writer: &mut Writer| {
+            let (tell, told) = mpsc::channel();
+            let entry = Waiting {
+                kind: Kind::Data,
+                head: Vec::new(),
+                body: Bytes::from_static(b"entry"),
+                written: Some(Box::new(move |written| tell.send(written).unwrap())),
+            };
+            writer.commit(vec![entry]);
+            told.recv().unwrap().err()
+        };
+        // A file that is open for reading cannot be cut.
+        writer.uncut = Some((File::open(&path).unwrap(), 5));
+        assert_eq!(commit(&mut writer), Some(Failed::Disk));
+        writer.uncut = Some((File::options().write(true).open(&path).unwrap(), 5));
+        assert_eq!(commit(&mut writer), None);
+        assert_eq!(fs::read(&path).unwrap(), b"taken");
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -97,7 +97,8 @@ processor between (`batch`, a sampler) holds it; those are kept as above.
 With `wait_for_result`, or without a queue, a sender is answered when what it sent was sent on; what was given up is refused, and counts as `failed` here. Jaeger's
 UDP waits for nothing.
 
-When `limit_mib` is reached, or the disk does not take what is written, requests are refused with the status that makes senders try again.
+When `limit_mib` is reached, or the disk does not take what is written, requests are refused with the status that makes senders try again. Nothing
+of a refused request is kept, neither in memory nor on the disk.
 Without `fsync` what was accepted survives the end of the process, but not a loss of power. After one, files may be empty or have zeros in
 them: the collector starts with what can be read, logs each such file, and counts them in `spangate_storage_damaged_files` and
 `spangate_storage_damaged_bytes`.

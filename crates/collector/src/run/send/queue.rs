@@ -66,7 +66,7 @@ pub(super) struct Shared {
     share: Share,
     state: Mutex<State>,
     pub counts: Counts,
-    came: Notify,
+    pub came: Notify,
     stage: watch::Sender<Stage>,
     /// What waits here outlives the process.
     stored: Option<Stored>,

@@ -83,6 +83,9 @@ async fn wait(shared: &Shared, waiting: &mut Option<Waiting>) {
 }
 
 /// Writes a batch; then it waits. Whoever waits for that is told.
+///
+/// A batch that cannot be written is refused whole: the sender has it, so that nothing of it stays
+/// here. Where no sender waits, because a processor held the records, it waits in memory.
 pub(super) fn write(
     shared: &Arc<Shared>,
     stored: &Stored,
@@ -92,18 +95,22 @@ pub(super) fn write(
     let waits = Arc::clone(shared);
     let written = move |mut waiting: Waiting| {
         let is_written = waiting.place.is_some();
+        let is_refused = !is_written && waiting.batch.receipt.custody.is_awaited();
+        let mut state = waits.state();
+        state.writing -= 1;
+        if is_refused {
+            waits.leave(&mut state, &waiting.batch);
+            drop(state);
+            waits.came.notify_one();
+            waiting.batch.receipt.refuse();
+            return pledge.end(Ending::Failed);
+        }
         if is_written {
             // It is kept here now.
             waiting.batch.receipt.custody = Custody::default();
         }
-        let mut state = waits.state();
-        state.writing -= 1;
         waits.push(state, waiting);
-        pledge.end(if is_written {
-            Ending::Done
-        } else {
-            Ending::Failed
-        });
+        pledge.end(Ending::Done);
     };
     let Err(given_back) = stored.write(batch, written) else {
         return Ok(());

@@ -2,6 +2,7 @@
 
 mod dashboard;
 mod debug;
+mod disk;
 mod formats;
 mod full;
 mod lives;

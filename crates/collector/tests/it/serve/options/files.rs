@@ -1,6 +1,7 @@
 //! What the exporter `file` writes.
 
 use super::*;
+use crate::serve::disk::{in_limited_process, limit_files};
 
 /// A folder that is gone with this.
 struct TempFolder(PathBuf);
@@ -231,34 +232,6 @@ async fn no_more_files_are_open_than_the_settings_say() {
         let own = targets.filter(|target| target.starts_with(&folder.0));
         assert_eq!(own.count(), open, "{options}");
     }
-}
-
-/// Runs the test `name` alone in a process that gets an error, not a signal, when a file would
-/// exceed its size limit. True in that process.
-fn in_limited_process(name: &str) -> bool {
-    if std::env::var_os("SPANGATE_TEST_CHILD").is_some() {
-        return true;
-    }
-    let run = std::process::Command::new("sh")
-        .args(["-c", "trap '' XFSZ; exec \"$0\" --exact \"$1\""])
-        .arg(std::env::current_exe().expect("a program"))
-        .arg(name)
-        .env("SPANGATE_TEST_CHILD", "1")
-        .output()
-        .expect("it runs");
-    let told = String::from_utf8_lossy(&run.stdout);
-    assert!(run.status.success() && told.contains("1 passed"), "{told}");
-    false
-}
-
-/// Limits the size of every file that this process writes. Like a full disk, the limit admits a
-/// part of a write and refuses the rest.
-fn limit_files(bytes: Option<u64>) {
-    let limits = rustix::process::Rlimit {
-        current: bytes,
-        ..rustix::process::getrlimit(rustix::process::Resource::Fsize)
-    };
-    rustix::process::setrlimit(rustix::process::Resource::Fsize, limits).expect("a limit");
 }
 
 /// A collector that receives OTLP and writes files, and its log.
