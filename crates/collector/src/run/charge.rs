@@ -36,22 +36,12 @@ impl Memory {
 
     /// Room for a body that is read; none where there is not so much.
     pub(super) fn body(self: &Arc<Memory>, bytes: u64) -> Option<Body> {
-        let add = |held: u64| {
-            let sum = held.checked_add(bytes)?;
-            (sum <= self.bodies_bytes_max).then_some(sum)
-        };
-        self.bodies_bytes.fetch_update(Relaxed, Relaxed, add).ok()?;
-        // From here on what is dropped is given back.
         let mut body = Body {
             memory: Arc::clone(self),
-            bytes,
+            bytes: 0,
             charged: 0,
         };
-        if !self.budget.reserve(bytes) {
-            return None;
-        }
-        body.charged = bytes;
-        Some(body)
+        body.grow(bytes).then_some(body)
     }
 
     /// Charges a request that was not read here; none where there is no room.
@@ -72,17 +62,26 @@ pub(super) struct Body {
 }
 
 impl Body {
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
     /// More of it; false where there is no room.
     pub fn grow(&mut self, bytes: u64) -> bool {
-        let Some(mut more) = self.memory.body(bytes) else {
-            return false;
+        if bytes == 0 {
+            return true;
+        }
+        let memory = &self.memory;
+        let add = |held: u64| {
+            let sum = held.checked_add(bytes)?;
+            (sum <= memory.bodies_bytes_max).then_some(sum)
         };
-        self.bytes += std::mem::take(&mut more.bytes);
-        self.charged += std::mem::take(&mut more.charged);
+        let bodies = &memory.bodies_bytes;
+        if bodies.fetch_update(Relaxed, Relaxed, add).is_err() {
+            return false;
+        }
+        if !memory.budget.reserve(bytes) {
+            bodies.fetch_sub(bytes, Relaxed);
+            return false;
+        }
+        self.bytes += bytes;
+        self.charged += bytes;
         true
     }
 

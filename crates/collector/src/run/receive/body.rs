@@ -88,21 +88,25 @@ pub(super) async fn read(
     read.unwrap_or(Err(Fault::Slow))
 }
 
+/// The memory of a body is this many times what came of it, at most.
+const AHEAD: u64 = 4;
+
 /// A body that takes longer holds room that others need.
 const BODY_READ_MAX: Duration = Duration::from_secs(60);
 
-/// Its room is taken before it is read where its length is told, else as it comes.
+/// Its room is taken as its bytes come: a length that is only told takes none, so that senders that
+/// tell one and send nothing keep nobody out.
 async fn read_all(
     intake: &Arc<Intake>,
     mut body: Incoming,
     bounds: Bounds,
 ) -> Result<Whole, Fault> {
-    let told = bounds.told.unwrap_or(0);
+    let mut told = bounds.told.unwrap_or(0);
     if told > bounds.bytes_max {
         return Err(bounds.too_large());
     }
     let busy = || Fault::from(no_room());
-    let mut room = intake.reserve(told).ok_or_else(busy)?;
+    let mut room = intake.reserve(0).ok_or_else(busy)?;
     let mut first: Option<Bytes> = None;
     let mut whole = BytesMut::new();
     let mut len = 0;
@@ -116,18 +120,24 @@ async fn read_all(
         if len > bounds.bytes_max {
             return Err(bounds.too_large());
         }
-        if len > room.bytes() && !room.grow(len - room.bytes()) {
+        if !room.grow(data.len() as u64) {
             return Err(busy());
         }
         // A body of one frame is not copied.
         match first.take() {
             None if whole.is_empty() => first = Some(data),
-            None => whole.extend_from_slice(&data),
-            Some(before) => {
-                // Memory that is not touched costs nothing, and one that grows is copied again and
-                // again.
-                let told = (bounds.begins)(&before).unwrap_or(told);
-                whole.reserve(told.clamp(len, bounds.bytes_max) as usize);
+            before => {
+                if let Some(before) = &before {
+                    told = (bounds.begins)(before)
+                        .unwrap_or(told)
+                        .min(bounds.bytes_max);
+                }
+                let before = before.unwrap_or_default();
+                if (whole.capacity() as u64) < len {
+                    // A body that grows in small steps is copied again and again.
+                    let ahead = told.clamp(len, len.saturating_mul(AHEAD));
+                    whole.reserve(ahead as usize - whole.len());
+                }
                 whole.extend_from_slice(&before);
                 whole.extend_from_slice(&data);
             }
@@ -186,6 +196,13 @@ fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
     if len > bytes_max {
         return Err(too_large(bytes_max));
     }
+    // What is told is not believed: no body of the format becomes so much larger.
+    if len > whole.bytes.len() as u64 * SNAPPY_GROWTH_MAX {
+        return Err(failed(snap::Error::HeaderMismatch {
+            expected_len: len,
+            got_len: 0,
+        }));
+    }
     if !whole.room.grow(len) {
         return Err(no_room().into());
     }
@@ -204,6 +221,9 @@ fn too_large(bytes_max: u64) -> Fault {
     ))
 }
 
+/// The largest growth of Snappy's block format: a copy of 64 bytes takes three (format description,
+/// section 2.2).
+const SNAPPY_GROWTH_MAX: u64 = 22;
 /// The largest window of zstd: 8 MiB, what RFC 8878 §3.1.1.1.2 recommends to support.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Room for what comes out is taken in such steps.
