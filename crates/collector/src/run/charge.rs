@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tail::store::Budget;
+use tokio::sync::Semaphore;
 
 /// Bytes that all bodies may have that are being read: a part of the budget within these bounds, so
 /// that who sends slowly takes no room from what waits, and bodies of the usual bounds find some.
@@ -20,7 +21,12 @@ pub struct Memory {
     /// Bytes of bodies that are being read.
     bodies_bytes: AtomicU64,
     bodies_bytes_max: u64,
+    /// Large bodies that are decoded at a time.
+    decoders: Arc<Semaphore>,
 }
+
+/// Large bodies that are decoded at a time where the number of processors is not known.
+const DECODERS_DEFAULT: usize = 2;
 
 impl Memory {
     /// Within a budget.
@@ -31,6 +37,10 @@ impl Memory {
             budget: Arc::clone(budget),
             bodies_bytes: AtomicU64::new(0),
             bodies_bytes_max: part.clamp(BODIES_BYTES_MIN, BODIES_BYTES_MAX),
+            // More of them than processors would only share these.
+            decoders: Arc::new(Semaphore::new(
+                std::thread::available_parallelism().map_or(DECODERS_DEFAULT, usize::from),
+            )),
         })
     }
 
@@ -62,6 +72,11 @@ pub(super) struct Body {
 }
 
 impl Body {
+    /// The permits of those who decode large bodies.
+    pub fn decoders(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.memory.decoders)
+    }
+
     /// More of it; false where there is no room.
     pub fn grow(&mut self, bytes: u64) -> bool {
         if bytes == 0 {

@@ -10,6 +10,7 @@ use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use lz4_flex::frame::FrameDecoder;
 use telemetry::settings::Compression;
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::status::Fault;
@@ -29,18 +30,48 @@ impl Whole {
         (self.bytes, charge)
     }
 
-    /// What it was made into, by `translate`, charged the same way.
-    pub(super) fn translated(
+    /// What it was made into, by `translate`, charged the same way. A large one is made on a thread
+    /// that may block.
+    pub(super) async fn translated(
         mut self,
-        translate: impl FnOnce(&[u8]) -> Result<Bytes, Fault>,
+        translate: impl FnOnce(&[u8]) -> Result<Bytes, Fault> + Send + 'static,
     ) -> Result<(Bytes, Charge), Fault> {
         // While it is made, both are there. What is made is about as large.
         if !self.room.grow(self.bytes.len() as u64) {
             return Err(no_room().into());
         }
-        self.bytes = translate(&self.bytes)?;
-        Ok(self.charged())
+        let decoders = (self.bytes.len() as u64 > INLINE_BYTES_MAX).then(|| self.room.decoders());
+        let make = move || {
+            self.bytes = translate(&self.bytes)?;
+            Ok(self.charged())
+        };
+        match decoders {
+            Some(decoders) => on_blocking_thread(decoders, make).await?,
+            None => make(),
+        }
     }
+}
+
+/// Bytes that are decoded where they were read. More of them would keep other requests waiting that
+/// the same thread serves, health checks among them.
+const INLINE_BYTES_MAX: u64 = 256 << 10;
+
+/// Decodes a large body on a thread that may block, once it has a permit. The permit lasts as long
+/// as the work, also where nobody waits for its result any more.
+async fn on_blocking_thread<T: Send + 'static>(
+    decoders: Arc<Semaphore>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Fault> {
+    let permit = decoders.acquire_owned().await;
+    let permit = permit.map_err(|_| Fault::Closing)?;
+    let done = tokio::task::spawn_blocking(move || {
+        let _permit = permit;
+        work()
+    });
+    done.await.map_err(|error| match error.try_into_panic() {
+        Ok(panic) => std::panic::resume_unwind(panic),
+        Err(_) => Fault::Closing,
+    })
 }
 
 /// What a body may be.
@@ -148,27 +179,33 @@ async fn read_all(
 }
 
 /// What a coding gives, within the bound.
-pub(super) fn decode(whole: Whole, coding: Compression, bytes_max: u64) -> Result<Whole, Fault> {
+pub(super) async fn decode(
+    whole: Whole,
+    coding: Compression,
+    bytes_max: u64,
+) -> Result<Whole, Fault> {
     let input = whole.bytes.clone().reader();
     match coding {
         Compression::None => Ok(whole),
-        Compression::Gzip => inflate(whole, flate2::read::MultiGzDecoder::new(input), bytes_max),
+        Compression::Gzip => {
+            inflate(whole, flate2::read::MultiGzDecoder::new(input), bytes_max).await
+        }
         Compression::Deflate | Compression::Zlib => {
-            inflate(whole, flate2::read::ZlibDecoder::new(input), bytes_max)
+            inflate(whole, flate2::read::ZlibDecoder::new(input), bytes_max).await
         }
         Compression::Zstd => match zstd::Decoder::new(input) {
             Ok(mut decoder) => {
                 // A window that a sender chose is memory that we would have to have.
                 let _ = decoder.window_log_max(ZSTD_WINDOW_LOG_MAX);
-                inflate(whole, decoder, bytes_max)
+                inflate(whole, decoder, bytes_max).await
             }
             Err(error) => Err(Fault::Invalid(format!("zstd: {error}"))),
         },
-        Compression::Snappy => unsnap(whole, bytes_max),
+        Compression::Snappy => unsnap(whole, bytes_max).await,
         Compression::SnappyFramed => {
-            inflate(whole, snap::read::FrameDecoder::new(input), bytes_max)
+            inflate(whole, snap::read::FrameDecoder::new(input), bytes_max).await
         }
-        Compression::Lz4 => inflate(whole, Lz4(FrameDecoder::new(input)), bytes_max),
+        Compression::Lz4 => inflate(whole, Lz4(FrameDecoder::new(input)), bytes_max).await,
     }
 }
 
@@ -190,7 +227,7 @@ impl Read for Lz4 {
 }
 
 /// Snappy's block format, which tells its length before all else.
-fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
+async fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
     let failed = |error: snap::Error| does_not(&error);
     let len = snap::raw::decompress_len(&whole.bytes).map_err(failed)? as u64;
     if len > bytes_max {
@@ -206,9 +243,16 @@ fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
     if !whole.room.grow(len) {
         return Err(no_room().into());
     }
-    let out = snap::raw::Decoder::new().decompress_vec(&whole.bytes);
-    whole.bytes = out.map_err(failed)?.into();
-    Ok(whole)
+    let decoders = (len > INLINE_BYTES_MAX).then(|| whole.room.decoders());
+    let work = move || {
+        let out = snap::raw::Decoder::new().decompress_vec(&whole.bytes);
+        whole.bytes = out.map_err(failed)?.into();
+        Ok(whole)
+    };
+    match decoders {
+        Some(decoders) => on_blocking_thread(decoders, work).await?,
+        None => work(),
+    }
 }
 
 fn does_not(error: &dyn std::error::Error) -> Fault {
@@ -229,32 +273,149 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Room for what comes out is taken in such steps.
 const STEP_BYTES: u64 = 256 << 10;
 
-fn inflate(mut whole: Whole, mut from: impl Read, bytes_max: u64) -> Result<Whole, Fault> {
-    let mut out = Vec::new();
-    loop {
-        if !whole.room.grow(STEP_BYTES) {
-            return Err(no_room().into());
+/// Decompresses a body. What goes on beyond [`INLINE_BYTES_MAX`] does so on a thread that may block.
+async fn inflate(
+    whole: Whole,
+    from: impl Read + Send + 'static,
+    bytes_max: u64,
+) -> Result<Whole, Fault> {
+    let mut inflating = Inflating {
+        whole,
+        from,
+        out: Vec::new(),
+        bytes_max,
+    };
+    if inflating.run(INLINE_BYTES_MAX)? {
+        return Ok(inflating.end());
+    }
+    let decoders = inflating.whole.room.decoders();
+    let rest = move || {
+        inflating.run(u64::MAX)?;
+        Ok(inflating.end())
+    };
+    on_blocking_thread(decoders, rest).await?
+}
+
+/// A body that is being decompressed.
+struct Inflating<R> {
+    whole: Whole,
+    from: R,
+    out: Vec<u8>,
+    bytes_max: u64,
+}
+
+impl<R: Read> Inflating<R> {
+    /// Goes on until there are so many bytes; true at the end of the body.
+    fn run(&mut self, until: u64) -> Result<bool, Fault> {
+        while (self.out.len() as u64) < until {
+            if !self.whole.room.grow(STEP_BYTES) {
+                return Err(no_room().into());
+            }
+            let mut step = self.from.by_ref().take(STEP_BYTES);
+            let read = step.read_to_end(&mut self.out);
+            let read = read.map_err(|error| does_not(&error))?;
+            if self.out.len() as u64 > self.bytes_max {
+                return Err(too_large(self.bytes_max));
+            }
+            if read == 0 {
+                return Ok(true);
+            }
         }
-        let step = from
-            .by_ref()
-            .take(STEP_BYTES)
-            .read_to_end(&mut out)
-            .map_err(|error| does_not(&error))?;
-        if out.len() as u64 > bytes_max {
-            return Err(too_large(bytes_max));
-        }
-        if step == 0 {
-            whole.bytes = out.into();
-            return Ok(whole);
-        }
+        Ok(false)
+    }
+
+    fn end(mut self) -> Whole {
+        self.whole.bytes = self.out.into();
+        self.whole
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+    use std::sync::mpsc;
 
     use super::*;
+    use crate::run::charge::Memory;
+
+    /// How long anything may take.
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    fn whole(bytes: usize) -> Whole {
+        let budget = Arc::new(tail::store::Budget::new(1 << 30));
+        let room = Memory::new(&budget).body(bytes as u64).expect("room");
+        let bytes = vec![0; bytes].into();
+        Whole { bytes, room }
+    }
+
+    /// Succeeds when another task of a runtime with one thread runs meanwhile.
+    fn waiting_for_others() -> impl FnOnce() -> bool {
+        let (tell, told) = mpsc::channel();
+        tokio::spawn(async move { tell.send(()) });
+        move || told.recv_timeout(PATIENCE).is_ok()
+    }
+
+    #[tokio::test]
+    async fn large_bodies_are_translated_beside_other_tasks() {
+        let others_run = waiting_for_others();
+        let made = whole(INLINE_BYTES_MAX as usize + 1).translated(move |bytes| {
+            assert!(others_run(), "the thread is blocked");
+            Ok(Bytes::copy_from_slice(bytes))
+        });
+        assert!(made.await.is_ok());
+        let here = std::thread::current().id();
+        let made = whole(INLINE_BYTES_MAX as usize).translated(move |_| {
+            assert_eq!(std::thread::current().id(), here);
+            Ok(Bytes::new())
+        });
+        assert!(made.await.is_ok());
+    }
+
+    /// Zeros. After the first bytes it waits for other tasks.
+    struct Slow<F>(u64, Option<F>);
+
+    impl<F: FnOnce() -> bool> Read for Slow<F> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            if self.0 > INLINE_BYTES_MAX
+                && let Some(others_run) = self.1.take()
+            {
+                assert!(others_run(), "the thread is blocked");
+            }
+            let read = out
+                .len()
+                .min(4096)
+                .min((2 * INLINE_BYTES_MAX - self.0) as usize);
+            out[..read].fill(0);
+            self.0 += read as u64;
+            Ok(read)
+        }
+    }
+
+    #[tokio::test]
+    async fn large_bodies_are_decompressed_beside_other_tasks() {
+        let slow = Slow(0, Some(waiting_for_others()));
+        let whole = inflate(whole(10), slow, u64::MAX).await;
+        let whole = whole.expect("it decompresses");
+        assert_eq!(whole.bytes.len() as u64, 2 * INLINE_BYTES_MAX);
+    }
+
+    #[tokio::test]
+    async fn few_large_bodies_are_decoded_at_a_time() {
+        let decoders = Arc::new(Semaphore::new(1));
+        let (tell, told) = mpsc::channel();
+        let first = tokio::spawn(on_blocking_thread(Arc::clone(&decoders), move || {
+            told.recv_timeout(PATIENCE)
+        }));
+        tokio::task::yield_now().await;
+        let second = tokio::spawn(on_blocking_thread(Arc::clone(&decoders), || ()));
+        tokio::task::yield_now().await;
+        assert!(!second.is_finished());
+        // The permit is not given back by whoever waits for the result.
+        first.abort();
+        assert_eq!(decoders.available_permits(), 0);
+        tell.send(()).expect("it waits");
+        assert_eq!(second.await.expect("no panic"), Ok(()));
+    }
 
     fn read(mut from: impl Read) -> Vec<u8> {
         let mut out = Vec::new();

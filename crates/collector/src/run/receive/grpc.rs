@@ -68,7 +68,11 @@ async fn export(
     let whole = message(intake, coding, request.into_body(), message_bytes_max).await?;
     let request = match service {
         Service::Otlp => whole.charged(),
-        Service::Jaeger => whole.translated(|bytes| intake.translated(jaeger::from_grpc(bytes)))?,
+        Service::Jaeger => {
+            let own = Arc::clone(intake);
+            let translate = move |bytes: &[u8]| own.translated(jaeger::from_grpc(bytes));
+            whole.translated(translate).await?
+        }
     };
     intake.take_of(signal, request, origin).await
 }
@@ -84,7 +88,7 @@ pub(super) async fn message(
     bounds.begins = framed_bytes;
     let mut whole = body::read(intake, body, bounds).await?;
     if unframe(&mut whole.bytes)? {
-        body::decode(whole, coding, bytes_max)
+        body::decode(whole, coding, bytes_max).await
     } else {
         Ok(whole)
     }

@@ -130,7 +130,7 @@ pub(super) async fn whole(
     let mut bounds = Bounds::of(&body, bytes_max);
     bounds.until = until.map(|ReadUntil(until)| until);
     let whole = body::read(intake, body, bounds).await?;
-    body::decode(whole, coding, bytes_max)
+    body::decode(whole, coding, bytes_max).await
 }
 
 async fn export(
@@ -150,14 +150,18 @@ async fn export(
     let whole = whole(intake, &settings.server, request).await?;
     let request = match form {
         Form::Protobuf => whole.charged(),
-        Form::Json => whole.translated(|json| {
+        Form::Json => {
+            let account = Arc::clone(&intake.accounts[signal as usize]);
             let bytes_max = usize::try_from(settings.server.body_bytes_max).unwrap_or(usize::MAX);
-            let decoded = otlp::json::decode(signal, json, bytes_max).map(Bytes::from);
-            decoded.map_err(|why| {
-                intake.accounts[signal as usize].add_malformed();
-                Fault::Invalid(format!("the JSON is no request: {why}"))
-            })
-        })?,
+            let decode = move |json: &[u8]| {
+                let decoded = otlp::json::decode(signal, json, bytes_max).map(Bytes::from);
+                decoded.map_err(|why| {
+                    account.add_malformed();
+                    Fault::Invalid(format!("the JSON is no request: {why}"))
+                })
+            };
+            whole.translated(decode).await?
+        }
     };
     intake.take_of(signal, request, origin).await
 }

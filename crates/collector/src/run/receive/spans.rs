@@ -63,12 +63,14 @@ async fn take(
     let body = body.ok_or_else(|| Fault::NotThere(format!("{path} is not served")))??;
     let origin = origin_of(&mut request);
     let whole = http::whole(intake, server, request).await?;
-    let request = whole.translated(|bytes| {
-        intake.translated(match body {
+    let own = Arc::clone(intake);
+    let translate = move |bytes: &[u8]| {
+        own.translated(match body {
             Body::Zipkin(form, parse_tags) => zipkin::to_otlp(form, bytes, parse_tags),
             Body::Jaeger => jaeger::from_http(bytes),
         })
-    })?;
+    };
+    let request = whole.translated(translate).await?;
     intake.take_of(Signal::Traces, request, origin).await
 }
 
