@@ -204,17 +204,34 @@ impl Status {
     }
 
     fn exporter(&self, id: &str, signal: Signal) -> State {
+        let mut balancers = self.view.balancers.iter();
+        if let Some((_, balancer)) = balancers.find(|(own, _)| own == id) {
+            return match balancer.failing() {
+                None => self.fine(),
+                // Where others take data, the exporter still does its work.
+                Some(failing) => State {
+                    is_healthy: !failing.are_all || self.is_recovering(failing.since_ns),
+                    since_ns: failing.since_ns,
+                    error: Some(failing.why),
+                },
+            };
+        }
         let mut senders = self.view.senders.iter();
         let found = senders.find(|(own, of, _)| own == id && *of == signal);
         let Some(Failing { since_ns, why, .. }) = found.and_then(|(.., sender)| sender.failing())
         else {
             return self.fine();
         };
-        let age_ns = now_unix_ns().saturating_sub(since_ns);
         State {
-            is_healthy: self.recovery_ns.is_none_or(|recovery| age_ns < recovery),
+            is_healthy: self.is_recovering(since_ns),
             since_ns,
             error: Some(why),
         }
+    }
+
+    /// Whether a failure since then is one that does not count yet.
+    fn is_recovering(&self, since_ns: u64) -> bool {
+        let age_ns = now_unix_ns().saturating_sub(since_ns);
+        self.recovery_ns.is_none_or(|recovery| age_ns < recovery)
     }
 }

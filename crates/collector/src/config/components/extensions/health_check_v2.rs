@@ -57,7 +57,7 @@ const GRPC: &[Opt] = &[
 #[rustfmt::skip]
 const COMPONENT_HEALTH: &[Opt] = &[
     opt("include_permanent_errors", Kind::Flag, "false", "what fails for good counts").no_effect("no component here fails for good: exporters try on"),
-    opt("include_recoverable_errors", Kind::Flag, "false", "exporters that fail count"),
+    opt("include_recoverable_errors", Kind::Flag, "false", "exporters that fail count, and load balancers whose backends all do"),
     opt("recovery_duration", Kind::Duration, "1m", "once they have for this time"),
 ];
 #[rustfmt::skip]

@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use export::clock::now_unix_ns;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -40,6 +41,8 @@ use crate::run::tasks::{ended, ended_by};
 const BACKENDS_MAX: usize = 1024;
 /// Without backends, and while they change, it is tried again after this time.
 const AGAIN: Duration = Duration::from_millis(100);
+/// The reason where there are none.
+const NO_BACKENDS: &str = "it knows no backend";
 
 /// See the module.
 pub struct Balancer {
@@ -51,6 +54,8 @@ pub struct Balancer {
     table: Mutex<Arc<Table>>,
     backends: Mutex<Backends>,
     closing: AtomicBool,
+    /// It knows no backend since then, in nanoseconds of the UNIX epoch; 0: it knows some.
+    no_backends_since_ns: AtomicU64,
     /// What the resolver did.
     pub counts: Counts,
 }
@@ -121,6 +126,16 @@ pub struct BackendView {
     pub attempts: Arc<Attempts>,
 }
 
+/// Backends of a balancer whose attempts fail.
+pub struct FailingBackends {
+    /// Since when the last of them fails, in nanoseconds of the UNIX epoch.
+    pub since_ns: u64,
+    /// The failure of one of them, and how many there are.
+    pub why: String,
+    /// No backend takes anything.
+    pub are_all: bool,
+}
+
 /// What a resolver did.
 #[derive(Default)]
 pub struct Counts {
@@ -162,6 +177,7 @@ fn start_in(
         table: Mutex::default(),
         backends: Mutex::default(),
         closing: false.into(),
+        no_backends_since_ns: now_unix_ns().into(),
         counts: Counts::default(),
     });
     match &settings.resolver {
@@ -205,6 +221,36 @@ impl Balancer {
         let mut view: Vec<_> = running.collect();
         view.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
         view
+    }
+
+    /// Its backends whose attempts fail, if any does. A balancer without a backend fails too.
+    #[must_use]
+    pub fn failing(&self) -> Option<FailingBackends> {
+        let since_ns = self.no_backends_since_ns.load(Relaxed);
+        if since_ns > 0 {
+            return Some(FailingBackends {
+                since_ns,
+                why: NO_BACKENDS.to_owned(),
+                are_all: true,
+            });
+        }
+        let backends = self.view();
+        let failing = backends.iter().filter_map(|backend| {
+            let failing = backend.sender.failing()?;
+            Some((&backend.endpoint, failing))
+        });
+        let failing: Vec<_> = failing.collect();
+        let (endpoint, first) = failing.first()?;
+        Some(FailingBackends {
+            since_ns: { failing.iter().map(|(_, failing)| failing.since_ns) }.max()?,
+            why: format!(
+                "{} of {} backends fail, such as {endpoint}: {}",
+                failing.len(),
+                backends.len(),
+                first.why
+            ),
+            are_all: failing.len() == backends.len(),
+        })
     }
 
     /// The name of its resolver.
@@ -265,6 +311,8 @@ impl Balancer {
                 false
             }
         });
+        let since_ns = if names.is_empty() { now_unix_ns() } else { 0 };
+        self.no_backends_since_ns.store(since_ns, Relaxed);
         let ring = Ring::new(&names);
         *lock(&self.table) = Arc::new(Table { ring, senders });
         self.remove_others(&mut backends, &names);
@@ -454,7 +502,7 @@ impl Consumer for Balancer {
 
 impl Balancer {
     fn no_backends(&self) -> Refusal {
-        let why = format!("exporter '{}': it knows no backend", self.name);
+        let why = format!("exporter '{}': {NO_BACKENDS}", self.name);
         Refusal::busy(AGAIN, &why.into())
     }
 

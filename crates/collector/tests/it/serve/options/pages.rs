@@ -268,3 +268,56 @@ async fn a_reader_has_a_certificate_and_trusts_an_authority() {
     let metrics = &sink.view.accounts[Signal::Metrics as usize];
     until("they come", || metrics.balance().accepted > 0).await;
 }
+
+/// The status page of a collector with a load balancer of these backends, which are sent traces.
+async fn balanced(backends: &str, failing: usize) -> (String, serde_json::Value) {
+    let probed = start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {ANYWHERE} }} }} }}\n\
+         extensions: {{ healthcheckv2: {{ use_v2: true, http: {ANYWHERE}, \
+           component_health: {{ include_recoverable_errors: true, recovery_duration: 1ns }} }} }}\n\
+         exporters: {{ loadbalancing: {{ protocol: {{ otlp: {{ tls: {{ insecure: true }} }} }}, resolver: {{ static: {{ hostnames: [{backends}] }} }} }} }}\n\
+         service: {{ {NO_METRICS}, extensions: [healthcheckv2], pipelines: {{ traces: {{ receivers: [otlp], exporters: [loadbalancing] }} }} }}"
+    ));
+    taken(&grpc(&probed), request(0, 100)).await;
+    let (_, balancer) = &probed.view.balancers[0];
+    until("attempts fail", || {
+        let backends = balancer.view();
+        let failing_now = backends.iter().filter(|one| one.sender.failing().is_some());
+        failing_now.count() == failing
+    })
+    .await;
+    let page = address(&probed, "healthcheckv2");
+    let mut stream = tokio::net::TcpStream::connect(&page).await.expect("a page");
+    let request = b"GET /status?verbose HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n";
+    stream.write_all(request).await.expect("a request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("an answer");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+    let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let exporter = &body["components"]["pipeline:traces"]["components"]["exporter:loadbalancing"];
+    (head[..12].to_owned(), exporter.clone())
+}
+
+#[tokio::test]
+async fn a_load_balancer_fails_when_all_of_its_backends_do() {
+    // Nobody listens there.
+    let (head, exporter) = balanced("'127.0.0.1:1'", 1).await;
+    assert_eq!(head, "HTTP/1.1 500");
+    assert_eq!(exporter["status"], "StatusRecoverableError");
+    let error = exporter["error"].as_str().expect("an error");
+    assert!(
+        error.starts_with("1 of 1 backends fail, such as 127.0.0.1:1: "),
+        "{error}"
+    );
+    let sink = keeper("grpc: { endpoint: '127.0.0.1:0' }", "", "");
+    let good = address(&sink, "otlp grpc");
+    let (head, exporter) = balanced(&format!("'127.0.0.1:1', '{good}'"), 1).await;
+    assert_eq!(head, "HTTP/1.1 200");
+    assert_eq!(exporter["status"], "StatusRecoverableError");
+    assert_eq!(exporter["healthy"], true);
+    let (head, exporter) = balanced(&format!("'{good}'"), 0).await;
+    assert_eq!(
+        (&*head, &exporter["status"]),
+        ("HTTP/1.1 200", &"StatusOK".into())
+    );
+}
