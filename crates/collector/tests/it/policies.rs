@@ -273,7 +273,13 @@ fn every_policy_is_read() {
 const WRONG: &[(&str, &str)] = &[
     (
         "{ type: always_sample }",
-        "::name: must not be empty: metrics and attributes tell policies by it",
+        "::name: is missing: metrics and attributes tell policies by it, and the Collector does not start without it; write a name that \
+         no other policy has, such as 'name: always_sample-1'",
+    ),
+    (
+        "{ name: '', type: latency, latency: { threshold_ms: 5 } }",
+        "::name: is missing: metrics and attributes tell policies by it, and the Collector does not start without it; write a name that \
+         no other policy has, such as 'name: latency-1'",
     ),
     ("{ name: a }", ": 'type' is missing: what it asks"),
     (

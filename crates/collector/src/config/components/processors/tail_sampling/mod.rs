@@ -104,10 +104,14 @@ fn names_are_unique(policies: &[Section<'_>]) {
     for (index, policy) in policies.iter().enumerate() {
         let name = policy.text("name");
         if name.is_empty() {
-            policy.error(
-                "name",
-                "must not be empty: metrics and attributes tell policies by it",
+            let kind = policy.text_unless_empty("type");
+            let kind = kind.as_deref().unwrap_or("policy");
+            let message = format!(
+                "is missing: metrics and attributes tell policies by it, and the Collector does not start without it; write a \
+                 name that no other policy has, such as 'name: {kind}-{}'",
+                index + 1
             );
+            policy.error("name", &message);
         } else if policies[..index]
             .iter()
             .any(|other| other.text("name") == name)
