@@ -1,17 +1,10 @@
 //! The way from one component to the next.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-
-use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::Instant;
 
 use super::account::Loss;
 use super::data::Batch;
-use super::storage::{Ending, Pledge};
-use super::tasks;
 
 /// Why a batch was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,20 +44,39 @@ pub struct Refused {
     pub refusal: Refusal,
 }
 
+/// Room for a batch, and the batch: what a component has agreed to take. Dropped, it gives the room
+/// back, and nobody has taken anything.
+pub trait Permit {
+    /// The component takes the batch.
+    fn send(self: Box<Self>);
+}
+
 /// A component that takes batches.
+///
+/// A batch is taken in two steps, so that of several components either all take it or none does:
+/// whatever may be refused is refused in the first.
 pub trait Consumer: Send + Sync {
+    /// Makes room for a batch, which the permit holds. Does not wait.
+    ///
+    /// # Errors
+    /// The batch, and why it is not taken.
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>>;
+
     /// Takes a batch whole, or gives it back whole. Does not wait.
     ///
     /// # Errors
     /// The batch, and why it was not taken.
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>>;
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        self.reserve(batch).map(Permit::send)
+    }
 
     /// What it hands everything on to at once, where it does nothing else.
     fn next(&self) -> Option<&dyn Consumer> {
         None
     }
 
-    /// Whether a batch would be taken now.
+    /// Whether a batch might be taken now: what is refused for certain need not be prepared. A batch
+    /// may be refused all the same.
     ///
     /// # Errors
     /// Why not.
@@ -95,11 +107,125 @@ pub trait Consumer: Send + Sync {
     }
 }
 
+/// A component that hands each batch on at once, as it is or changed.
+pub trait Through: Send + Sync {
+    /// The component behind it.
+    fn next(&self) -> &dyn Consumer;
+
+    /// Whether it takes anything at all now.
+    ///
+    /// # Errors
+    /// Why not.
+    fn open(&self) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    /// Hands a batch on.
+    ///
+    /// # Errors
+    /// The batch as it came, and why it was not taken.
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>>;
+}
+
+impl<T: Through> Consumer for T {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        self.pass::<Reserving>(batch)
+    }
+
+    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        self.pass::<AtOnce>(batch)
+    }
+
+    fn next(&self) -> Option<&dyn Consumer> {
+        Some(Through::next(self))
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.open()?;
+        Through::next(self).room()
+    }
+}
+
+/// How a batch passes a component: in one step, or in two.
+pub trait Pass {
+    /// What the next component has answered.
+    type Taken;
+
+    /// Hands a batch to the next component.
+    ///
+    /// # Errors
+    /// As [`Consumer::consume`].
+    fn on(next: &dyn Consumer, batch: Batch) -> Result<Self::Taken, Box<Refused>>;
+
+    /// `done` runs once the batch is taken, and not at all where it is not.
+    fn then(taken: Self::Taken, done: impl FnOnce() + 'static) -> Self::Taken;
+
+    /// The next component gets nothing: `does` takes the batch.
+    fn ends(batch: Batch, does: impl FnOnce(Batch) + 'static) -> Self::Taken;
+}
+
+/// [`Consumer::consume`].
+pub struct AtOnce;
+
+impl Pass for AtOnce {
+    type Taken = ();
+
+    fn on(next: &dyn Consumer, batch: Batch) -> Result<(), Box<Refused>> {
+        next.consume(batch)
+    }
+
+    fn then((): (), done: impl FnOnce() + 'static) {
+        done();
+    }
+
+    fn ends(batch: Batch, does: impl FnOnce(Batch) + 'static) {
+        does(batch);
+    }
+}
+
+/// [`Consumer::reserve`].
+pub struct Reserving;
+
+impl Pass for Reserving {
+    type Taken = Box<dyn Permit>;
+
+    fn on(next: &dyn Consumer, batch: Batch) -> Result<Self::Taken, Box<Refused>> {
+        next.reserve(batch)
+    }
+
+    fn then(permit: Self::Taken, done: impl FnOnce() + 'static) -> Self::Taken {
+        Does::new(move || {
+            permit.send();
+            done();
+        })
+    }
+
+    fn ends(batch: Batch, does: impl FnOnce(Batch) + 'static) -> Self::Taken {
+        Does::new(move || does(batch))
+    }
+}
+
+/// A permit that is a function.
+pub struct Does<F>(F);
+
+impl<F: FnOnce()> Does<F> {
+    /// Sent, it calls the function. Dropped, it drops it.
+    pub fn new(does: F) -> Box<Does<F>> {
+        Box::new(Does(does))
+    }
+}
+
+impl<F: FnOnce()> Permit for Does<F> {
+    fn send(self: Box<Self>) {
+        (self.0)();
+    }
+}
+
 /// Attempts that fail for so long make a back end one that others do not wait for.
 pub const FAILING_AFTER: Duration = Duration::from_secs(5);
 
 /// Gives a batch back.
-pub fn refused(batch: Batch, refusal: Refusal) -> Result<(), Box<Refused>> {
+pub fn refused<T>(batch: Batch, refusal: Refusal) -> Result<T, Box<Refused>> {
     Err(Box::new(Refused { batch, refusal }))
 }
 
@@ -107,111 +233,82 @@ pub fn refused(batch: Batch, refusal: Refusal) -> Result<(), Box<Refused>> {
 ///
 /// One that is full holds the others up, so that nothing is lost while back ends are slow. One
 /// whose back ends take nothing ([`Consumer::is_failing`]) holds nobody up: when it is full, it
-/// loses its own copies.
+/// loses its own copies. Nothing waits here.
 pub struct FanOut {
     consumers: Vec<Arc<dyn Consumer>>,
-    /// Batches on their way to consumers that had no room when others had taken them.
-    again: Mutex<JoinSet<()>>,
-    /// Their bytes.
-    again_bytes: Arc<AtomicU64>,
-    /// Nobody waits for them any more.
-    over: watch::Sender<bool>,
-    /// Why nothing more is taken while they have so many.
-    full: Arc<str>,
 }
 
-/// Time between two attempts to hand over what one of several consumers could not take.
-const AGAIN: Duration = Duration::from_millis(50);
-/// Nothing more is taken while what is on its way again has so many bytes.
-const AGAIN_BYTES_MAX: u64 = 64 << 20;
+/// The permits of several consumers, and who is passed by. Sent together, or not at all.
+#[derive(Default)]
+pub struct Permits {
+    takers: Vec<Box<dyn Permit>>,
+    passed_by: Vec<(Arc<dyn Consumer>, Batch)>,
+    /// Why the last of those has no room.
+    why: Option<Refusal>,
+}
+
+impl Permits {
+    /// Makes room for a batch in a consumer. One that is full and failing is passed by.
+    ///
+    /// # Errors
+    /// Why the consumer does not take it.
+    pub fn add(&mut self, consumer: &Arc<dyn Consumer>, batch: Batch) -> Result<(), Refusal> {
+        let given_back = match consumer.reserve(batch) {
+            Ok(permit) => {
+                self.takers.push(permit);
+                return Ok(());
+            }
+            Err(given_back) => *given_back,
+        };
+        let Refused { batch, refusal } = given_back;
+        if !(matches!(refusal, Refusal::Busy(_)) && consumer.is_failing()) {
+            return Err(refusal);
+        }
+        self.passed_by.push((Arc::clone(consumer), batch));
+        self.why = Some(refusal);
+        Ok(())
+    }
+
+    /// Why nobody takes anything; none where somebody does.
+    pub fn nobody(&self) -> Option<&Refusal> {
+        self.why.as_ref().filter(|_| self.takers.is_empty())
+    }
+}
+
+impl Permit for Permits {
+    fn send(self: Box<Self>) {
+        self.takers.into_iter().for_each(Permit::send);
+        for (consumer, copy) in self.passed_by {
+            // Whoever waits for the outcome hears of it.
+            drop(copy.receipt.custody.pledge());
+            consumer.pass_by(copy);
+        }
+    }
+}
 
 impl FanOut {
     /// Hands everything to all of these.
     #[must_use]
     pub fn new(consumers: Vec<Arc<dyn Consumer>>) -> FanOut {
-        FanOut {
-            consumers,
-            again: Mutex::default(),
-            again_bytes: Arc::default(),
-            over: watch::Sender::new(false),
-            full:
-                "what waits for the slowest of several exporters or pipelines takes too many bytes"
-                    .into(),
-        }
-    }
-
-    /// Hands over what is on its way until a time; what is left then is lost. Nothing comes any
-    /// more.
-    pub async fn end(&self, until: Instant) {
-        let mut again = std::mem::take(&mut *self.again());
-        let cut = || {
-            self.over.send_replace(true);
-        };
-        tasks::ended_by(&mut again, until, cut).await;
-    }
-
-    fn again(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.again.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Others have the batch: this one gets it when there is room again.
-    fn later(&self, consumer: &Arc<dyn Consumer>, batch: Batch) {
-        let mut again = self.again();
-        while again.try_join_next().is_some() {}
-        let held = Held::of(&batch, &self.again_bytes);
-        // Whoever waits goes on waiting.
-        let pledge = batch.receipt.custody.pledge();
-        let consumer = Arc::clone(consumer);
-        let over = self.over.subscribe();
-        again.spawn(async move {
-            hand_over(consumer, (batch, pledge), over).await;
-            drop(held);
-        });
+        FanOut { consumers }
     }
 }
 
 impl Consumer for FanOut {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        if let Err(refusal) = self.room() {
-            return refused(batch, refusal);
-        }
-        let mut taken = false;
-        let mut passed_by = Vec::new();
-        let mut last = None;
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        let mut permits = Permits::default();
         for consumer in &self.consumers {
-            let Err(given_back) = consumer.consume(batch.shared()) else {
-                taken = true;
-                continue;
-            };
-            let Refused {
-                batch: copy,
-                refusal,
-            } = *given_back;
-            match refusal {
-                refusal @ Refusal::Busy(_) if consumer.is_failing() => {
-                    passed_by.push((consumer, copy));
-                    last = Some(refusal);
-                }
-                _ if taken => self.later(consumer, copy),
-                // Nobody has it yet.
-                refusal => return refused(batch, refusal),
+            if let Err(refusal) = permits.add(consumer, batch.shared()) {
+                return refused(batch, refusal);
             }
         }
-        if let (false, Some(refusal)) = (taken, last) {
-            return refused(batch, refusal);
+        match permits.nobody() {
+            Some(refusal) => refused(batch, refusal.clone()),
+            None => Ok(Box::new(permits)),
         }
-        for (consumer, copy) in passed_by {
-            // Whoever waits for the outcome hears of it.
-            drop(copy.receipt.custody.pledge());
-            consumer.pass_by(copy);
-        }
-        Ok(())
     }
 
     fn room(&self) -> Result<(), Refusal> {
-        if self.again_bytes.load(Relaxed) >= AGAIN_BYTES_MAX {
-            return Err(Refusal::busy(AGAIN, &self.full));
-        }
         let mut passed_by = Ok(());
         let mut has_taker = self.consumers.is_empty();
         for consumer in &self.consumers {
@@ -241,135 +338,113 @@ impl Consumer for FanOut {
     }
 }
 
-/// Bytes of a batch, counted as long as this is there.
-struct Held {
-    bytes: u64,
-    all: Arc<AtomicU64>,
-}
-
-impl Held {
-    fn of(batch: &Batch, all: &Arc<AtomicU64>) -> Held {
-        let bytes = batch.held_bytes();
-        all.fetch_add(bytes, Relaxed);
-        Held {
-            bytes,
-            all: Arc::clone(all),
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.all.fetch_sub(self.bytes, Relaxed);
-    }
-}
-
-/// Hands a batch over as soon as there is room, or until that is over.
-async fn hand_over(
-    consumer: Arc<dyn Consumer>,
-    (mut batch, pledge): (Batch, Pledge),
-    mut over: watch::Receiver<bool>,
-) {
-    loop {
-        let is_over = over.wait_for(|is_over| *is_over);
-        let is_over = tokio::time::timeout(AGAIN, is_over).await.is_ok();
-        let Err(given_back) = consumer.consume(batch) else {
-            // It has made a promise of its own.
-            return pledge.end(Ending::Done);
-        };
-        let Refused {
-            batch: whole,
-            refusal,
-        } = *given_back;
-        let cause = match refusal {
-            Refusal::Busy(_) if !is_over => {
-                batch = whole;
-                continue;
-            }
-            Refusal::Busy(_) | Refusal::Closing => Loss::Shutdown,
-            Refusal::Malformed(_) => Loss::Dropped,
-        };
-        return whole.receipt.lose(whole.records, cause);
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::account::{Account, Balance};
+    use super::super::account::Account;
     use super::*;
     use crate::config::Signal;
-    use bytes::Bytes;
-    use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-    /// Has no room for so many attempts after the question whether it has.
-    struct Full(AtomicUsize);
+    /// Has room for so many permits at a time, and keeps nothing.
+    struct Narrow {
+        room: Arc<AtomicU64>,
+        taken: Arc<AtomicU64>,
+        passed_by: AtomicU64,
+        is_failing: AtomicBool,
+    }
 
-    impl Consumer for Full {
-        fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-            let left = |left: usize| left.checked_sub(1);
-            match self.0.fetch_update(SeqCst, SeqCst, left) {
-                Ok(_) => refused(batch, Refusal::busy(AGAIN, &"full".into())),
-                Err(_) => Ok(()),
-            }
-        }
+    struct Room(Arc<AtomicU64>, Arc<AtomicU64>);
 
-        fn room(&self) -> Result<(), Refusal> {
-            Ok(())
+    impl Permit for Room {
+        fn send(self: Box<Self>) {
+            self.1.fetch_add(1, SeqCst);
         }
     }
 
-    fn batch(account: &Arc<Account>, records: u64, bytes: Bytes) -> Batch {
+    impl Drop for Room {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+
+    impl Narrow {
+        fn new(room: u64) -> Arc<Narrow> {
+            Arc::new(Narrow {
+                room: Arc::new(room.into()),
+                taken: Arc::default(),
+                passed_by: AtomicU64::new(0),
+                is_failing: AtomicBool::new(false),
+            })
+        }
+
+        fn counts(&self) -> [u64; 3] {
+            [&self.room, &self.taken, &self.passed_by].map(|count| count.load(SeqCst))
+        }
+    }
+
+    impl Consumer for Narrow {
+        fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+            let less = |room: u64| room.checked_sub(1);
+            match self.room.fetch_update(SeqCst, SeqCst, less) {
+                Ok(_) => Ok(Box::new(Room(
+                    Arc::clone(&self.room),
+                    Arc::clone(&self.taken),
+                ))),
+                Err(_) => refused(batch, Refusal::busy(Duration::ZERO, &"full".into())),
+            }
+        }
+
+        fn is_failing(&self) -> bool {
+            self.is_failing.load(SeqCst)
+        }
+
+        fn pass_by(&self, batch: Batch) {
+            self.passed_by.fetch_add(1, SeqCst);
+            batch.receipt.lose(batch.records, Loss::ExportFailed);
+        }
+    }
+
+    fn batch(account: &Arc<Account>) -> Batch {
         Batch {
             signal: Signal::Traces,
-            bytes,
-            records,
-            receipt: account.accept(records),
+            bytes: Default::default(),
+            records: 10,
+            receipt: account.accept(10),
             origin: None,
         }
     }
 
-    /// What becomes of ten records that one of two has no room for, when all ends after so long.
-    async fn ends(attempts: usize, after: Duration) -> Balance {
+    #[test]
+    fn all_of_several_take_a_batch_or_none_does() {
         let account = Arc::<Account>::default();
-        let both = FanOut::new(vec![
-            Arc::new(Full(AtomicUsize::new(0))),
-            Arc::new(Full(AtomicUsize::new(attempts))),
-        ]);
-        both.consume(batch(&account, 10, Bytes::new()))
-            .expect("one has room");
-        assert_eq!(account.balance().held(), 10);
-        both.end(Instant::now() + after).await;
-        account.balance()
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn what_one_of_two_had_no_room_for_is_handed_over_or_said_to_be_lost() {
-        let balance = ends(5, AGAIN * 10).await;
+        let (wide, narrow) = (Narrow::new(5), Narrow::new(0));
+        let both = FanOut::new(vec![wide.clone(), narrow.clone()]);
+        let given_back = both.consume(batch(&account)).unwrap_err();
+        assert_eq!(account.balance().held(), 10, "the sender has it");
+        assert_eq!((wide.counts(), narrow.counts()), ([5, 0, 0], [0, 0, 0]));
+        narrow.room.store(1, SeqCst);
+        both.consume(given_back.batch).unwrap();
+        assert_eq!((wide.counts(), narrow.counts()), ([5, 1, 0], [1, 1, 0]));
+        let balance = account.balance();
         assert_eq!((balance.exported, balance.held()), (10, 0));
-        let balance = ends(usize::MAX, AGAIN * 10).await;
-        assert_eq!((balance.shutdown, balance.exported), (10, 0));
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn what_waits_for_one_of_two_is_bounded() {
-        const BYTES: usize = 1 << 20;
+    #[test]
+    fn who_is_full_and_failing_is_passed_by_unless_all_are() {
         let account = Arc::<Account>::default();
-        let both = FanOut::new(vec![
-            Arc::new(Full(AtomicUsize::new(0))),
-            Arc::new(Full(AtomicUsize::new(usize::MAX))),
-        ]);
-        let bytes = Bytes::from(vec![0; BYTES]);
-        let mut taken = 0;
-        let refused = loop {
-            match both.consume(batch(&account, 1, bytes.clone())) {
-                Ok(()) => taken += 1,
-                Err(refused) => break refused,
-            }
-        };
-        assert_eq!(refused.refusal, Refusal::busy(AGAIN, &both.full));
-        assert_eq!(taken, AGAIN_BYTES_MAX / BYTES as u64);
-        refused.batch.receipt.refuse();
-        both.end(Instant::now() + AGAIN).await;
-        assert_eq!(account.balance().shutdown, taken);
+        let (living, dead) = (Narrow::new(1), Narrow::new(0));
+        dead.is_failing.store(true, SeqCst);
+        let both = FanOut::new(vec![living.clone(), dead.clone()]);
+        both.consume(batch(&account)).unwrap();
+        assert_eq!((living.counts(), dead.counts()), ([1, 1, 0], [0, 0, 1]));
+        assert_eq!(account.balance().failed, 10);
+
+        living.room.store(0, SeqCst);
+        living.is_failing.store(true, SeqCst);
+        let given_back = both.consume(batch(&account)).unwrap_err();
+        assert!(matches!(given_back.refusal, Refusal::Busy(_)));
+        given_back.batch.receipt.refuse();
+        assert_eq!(dead.counts(), [0, 0, 1]);
+        assert_eq!(account.balance().held(), 0);
     }
 }

@@ -18,7 +18,7 @@ use crate::config::components::receivers::kafka::Marking;
 use crate::config::source::Outside;
 use crate::config::{self, Config, Processor};
 use crate::run::account::{Account, Loss};
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Does, Permit, Refused};
 use crate::run::data::Batch;
 use crate::run::process::tail::{Rules, Tail, start};
 use crate::run::storage::Hold;
@@ -26,12 +26,12 @@ use crate::run::{Intake, Log, Memory};
 
 /// Keeps what comes.
 #[derive(Default)]
-struct Exporter(Mutex<Vec<Batch>>);
+struct Exporter(Arc<Mutex<Vec<Batch>>>);
 
 impl Consumer for Exporter {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        self.0.lock().unwrap().push(batch);
-        Ok(())
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        let kept = Arc::clone(&self.0);
+        Ok(Does::new(move || kept.lock().unwrap().push(batch)))
     }
 }
 

@@ -9,7 +9,7 @@ use super::edit::{Edited, List, Outcome, edit_records, hand_on, room_for};
 use super::matching::Matcher;
 use crate::config::Signal;
 use crate::config::components::processors::attributes::Attributes as Settings;
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 
@@ -84,14 +84,14 @@ impl Editor {
     }
 }
 
-impl Consumer for Attributes {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+impl Through for Attributes {
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
         let origin = batch.origin.as_deref();
         let edited = self.editor.edit(batch.signal, &batch.bytes, origin);
-        hand_on(&self.next, batch, edited)
+        hand_on::<P>(&self.next, batch, edited)
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 }

@@ -10,7 +10,7 @@ use tail::shard::Decided;
 use tail::store::Budget;
 use traces::{Decision, Limits, Stage, Store};
 
-use crate::run::consume::{Consumer, Refused, refused};
+use crate::run::consume::{Consumer, Does, Permit, Refused, refused};
 use crate::run::data::Batch;
 
 /// The store has this part of the budget at most: it refuses nothing, and leaves the rest to what
@@ -89,12 +89,21 @@ impl Tap {
 }
 
 impl Consumer for Tap {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        let (store, request) = (Arc::clone(&self.store), batch.bytes.clone());
+        let permit = self.next.reserve(batch)?;
+        Ok(Does::new(move || {
+            // Before it is taken, so that no decision is made about a trace that is not there.
+            store.add(&request, Stage::Seen);
+            permit.send();
+        }))
+    }
+
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
         // What is refused comes again: it need not be read twice.
         if let Err(refusal) = self.next.room() {
             return refused(batch, refusal);
         }
-        // Before it is taken, so that no decision is made about a trace that is not there.
         self.store.add(&batch.bytes, Stage::Seen);
         self.next.consume(batch)
     }

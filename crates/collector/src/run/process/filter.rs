@@ -16,7 +16,7 @@ use super::failures::{Failures, Fault};
 use super::matching;
 use crate::config::components::processors::filter::Filter as Settings;
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 
 /// `Span.events`
@@ -31,7 +31,7 @@ const AROUND_BYTES_MAX: usize = 512 << 20;
 pub struct Filter {
     rules: Rules,
     next: Arc<dyn Consumer>,
-    filtered: AtomicU64,
+    filtered: Arc<AtomicU64>,
 }
 
 /// What it does, without a place in a pipeline.
@@ -63,7 +63,7 @@ pub fn start(
     log: &Log,
 ) -> Result<Arc<Filter>, String> {
     let rules = Rules::new(settings, Failures::new(id, log))?;
-    let filtered = AtomicU64::new(0);
+    let filtered = Arc::default();
     Ok(Arc::new(Filter {
         rules,
         next,
@@ -337,17 +337,20 @@ impl Filter {
     }
 }
 
-impl Consumer for Filter {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+impl Through for Filter {
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
         let filtered = self.rules.filter(&batch.bytes);
         let dropped = filtered.as_ref().map_or(0, |edited| edited.dropped);
-        hand_on(&self.next, batch, filtered)?;
+        let taken = hand_on::<P>(&self.next, batch, filtered)?;
         // Only once: a batch that is given back comes again.
-        self.filtered.fetch_add(dropped, Ordering::Relaxed);
-        Ok(())
+        let count = Arc::clone(&self.filtered);
+        let count = move || {
+            count.fetch_add(dropped, Ordering::Relaxed);
+        };
+        Ok(P::then(taken, count))
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 }

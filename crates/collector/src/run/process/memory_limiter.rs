@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::memory::memory_bytes;
 use crate::config::components::processors::memory_limiter::{Limit, MemoryLimiter};
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::consume::{Consumer, Pass, Refusal, Refused, Through, refused};
 use crate::run::data::Batch;
 
 /// See the module.
@@ -71,24 +71,23 @@ pub fn start(
     })
 }
 
-impl Consumer for Limiter {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        if self.over.load(Relaxed) {
-            refused(batch, Refusal::busy(self.again, &self.full))
-        } else {
-            self.next.consume(batch)
-        }
+impl Through for Limiter {
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
-    }
-
-    fn room(&self) -> Result<(), Refusal> {
+    fn open(&self) -> Result<(), Refusal> {
         if self.over.load(Relaxed) {
             Err(Refusal::busy(self.again, &self.full))
         } else {
-            self.next.room()
+            Ok(())
+        }
+    }
+
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
+        match self.open() {
+            Ok(()) => P::on(&*self.next, batch),
+            Err(refusal) => refused(batch, refusal),
         }
     }
 }
@@ -100,16 +99,13 @@ mod tests {
     use super::*;
     use crate::config::Signal;
     use crate::run::account::Account;
+    use crate::run::consume::{Does, Permit};
 
     struct Taker;
 
     impl Consumer for Taker {
-        fn consume(&self, _: Batch) -> Result<(), Box<Refused>> {
-            Ok(())
-        }
-
-        fn room(&self) -> Result<(), Refusal> {
-            Ok(())
+        fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+            Ok(Does::new(|| drop(batch)))
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::config::Signal;
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 
 /// The counts of one processor for one signal, of all pipelines that have it.
@@ -77,21 +77,28 @@ struct Counted {
     next: Arc<dyn Consumer>,
 }
 
-impl Consumer for Counted {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        let records = batch.records;
-        let taken = self.next.consume(batch);
-        let count = match (self.end, &taken) {
-            (End::In, Ok(())) => &self.passage.incoming,
-            (End::In, Err(_)) => &self.passage.refused,
-            (End::Out, Ok(())) => &self.passage.outgoing,
-            (End::Out, Err(_)) => return taken,
-        };
-        count.fetch_add(records, Relaxed);
-        taken
+impl Through for Counted {
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
+        let records = batch.records;
+        let (passage, end) = (Arc::clone(&self.passage), self.end);
+        match P::on(&*self.next, batch) {
+            Ok(taken) => Ok(P::then(taken, move || {
+                let count = match end {
+                    End::In => &passage.incoming,
+                    End::Out => &passage.outgoing,
+                };
+                count.fetch_add(records, Relaxed);
+            })),
+            Err(given_back) => {
+                if end == End::In {
+                    passage.refused.fetch_add(records, Relaxed);
+                }
+                Err(given_back)
+            }
+        }
     }
 }

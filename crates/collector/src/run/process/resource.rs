@@ -7,7 +7,7 @@ use otlp::scan::{Malformed, RESOURCE_ATTRIBUTES};
 use super::action::Actions;
 use super::edit::{Edited, List, edit_resources, hand_on, room_for};
 use crate::config::components::processors::resource::Resource as Settings;
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 
@@ -55,13 +55,13 @@ impl Editor {
     }
 }
 
-impl Consumer for Resource {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+impl Through for Resource {
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
         let edited = self.editor.edit(&batch.bytes, batch.origin.as_deref());
-        hand_on(&self.next, batch, edited)
+        hand_on::<P>(&self.next, batch, edited)
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 }

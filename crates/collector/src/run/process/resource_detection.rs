@@ -14,7 +14,7 @@ use crate::config::components::processors::resource_detection::{
     Detector, ResourceDetection as Settings,
 };
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 
 /// See the module.
@@ -120,13 +120,13 @@ impl Editor {
     }
 }
 
-impl Consumer for ResourceDetection {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+impl Through for ResourceDetection {
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
         let edited = self.editor.edit(&batch.bytes);
-        hand_on(&self.next, batch, edited)
+        hand_on::<P>(&self.next, batch, edited)
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tail::account::Cause;
 use tail::settings::{GroupByTrace, TailSampling};
-use tail::shard::{Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
+use tail::shard::{Chunk, Decided, Options, Progress, Rejected, Shard, Splitter, shard_of};
 use tail::store::{Budget, Full, Refused as NoRoom};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -16,7 +16,7 @@ use crate::config::Signal;
 use crate::run::Log;
 use crate::run::account::{Account, Loss};
 use crate::run::buckets::Buckets;
-use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::consume::{Consumer, Does, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::dashboard::Verdicts;
 use crate::run::storage::{Custody, Keeping, Until};
@@ -39,7 +39,7 @@ pub enum Rules<'a> {
 
 /// See the module.
 pub struct Tail {
-    shards: Vec<Arc<Owned>>,
+    shards: Arc<[Arc<Owned>]>,
     splitters: Mutex<Vec<Splitter>>,
     make_splitter: Box<dyn Fn() -> Option<Splitter> + Send + Sync>,
     account: Arc<Account>,
@@ -148,7 +148,7 @@ pub fn start(
         }));
     }
     let tail = Arc::new(Tail {
-        shards,
+        shards: shards.into(),
         splitters: Mutex::default(),
         make_splitter,
         account: Arc::clone(account),
@@ -236,7 +236,7 @@ impl State {
 
 impl Tail {
     fn now_ns(&self) -> u64 {
-        u64::try_from(self.begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
+        since(self.begin)
     }
 
     /// Traces that it has room for.
@@ -247,7 +247,7 @@ impl Tail {
 
     /// Looks at each shard: the account, the counters, how many traces wait.
     pub fn each_shard(&self, mut look: impl FnMut(&Shard)) {
-        for owned in &self.shards {
+        for owned in self.shards.iter() {
             look(&owned.state().shard);
         }
     }
@@ -289,7 +289,8 @@ impl Tail {
         }
     }
 
-    fn take_split(&self, batch: Batch) -> Result<(), Box<Refused>> {
+    /// Makes room in each shard for its part of a batch.
+    fn reserve_parts(&self, batch: Batch) -> Result<(Parts, Batch), Box<Refused>> {
         let spare = self.splitters().pop();
         let Some(mut splitter) = spare.or_else(|| (self.make_splitter)()) else {
             return refused(batch, Refusal::Closing);
@@ -300,37 +301,18 @@ impl Tail {
         if let Err(fault) = split {
             return refused(batch, Refusal::Malformed(fault.to_string()));
         }
-        let now_ns = self.now_ns();
-        // Room in all shards first: a request is taken whole or not at all.
-        for place in 0..chunks.len() {
-            let refusal = {
-                let mut state = self.shards[place].state();
-                if state.closing {
-                    Some(Refusal::Closing)
-                } else {
-                    let reserved = state.shard.reserve_chunk(&mut chunks[place], now_ns);
-                    reserved.err().map(|no_room| self.busy(no_room))
-                }
-            };
-            if let Some(refusal) = refusal {
-                for (owned, chunk) in self.shards.iter().zip(&mut chunks[..place]) {
-                    owned.state().shard.cancel_chunk(chunk);
-                }
-                return refused(batch, refusal);
-            }
+        let mut parts = Parts {
+            shards: Arc::clone(&self.shards),
+            account: Arc::clone(&self.account),
+            begin: self.begin,
+            chunks,
+            reserved: 0,
+        };
+        match parts.reserve() {
+            Ok(()) => Ok((parts, batch)),
+            Err(NotNow::Closing) => refused(batch, Refusal::Closing),
+            Err(NotNow::Full(no_room)) => refused(batch, self.busy(no_room)),
         }
-        let is_of_proxy = batch.receipt.is_of_proxy();
-        let custody = batch.receipt.hold(batch.records);
-        for (owned, chunk) in self.shards.iter().zip(&mut chunks) {
-            let mut state = owned.state();
-            state.shard.heed_roots(is_of_proxy);
-            state.shard.accept_chunk(chunk, now_ns);
-            if !chunk.is_empty() {
-                state.keep(custody.clone());
-            }
-            state.tell(&self.account);
-        }
-        Ok(())
     }
 
     fn splitters(&self) -> MutexGuard<'_, Vec<Splitter>> {
@@ -448,13 +430,13 @@ impl Tail {
     /// Decides on what waits, as the settings say, and hands on what is kept, until a time; what is
     /// left then is lost. What outlives the process is not decided: it waits for its other spans.
     pub async fn end(&self, until: Instant, log: &Log) {
-        for owned in &self.shards {
+        for owned in self.shards.iter() {
             owned.state().closing = true;
         }
         let mut drivers = std::mem::take(&mut *self.drivers());
         tasks::ended(&mut drivers).await;
         let is_kept = self.keeping.is_some() || self.leaves_waiting.load(Relaxed);
-        for owned in &self.shards {
+        for owned in self.shards.iter() {
             let mut ready = std::mem::take(&mut owned.state().left);
             loop {
                 let work = |shard: &mut Shard| {
@@ -497,11 +479,76 @@ impl Tail {
     }
 }
 
+/// A batch divided among the shards, with room for each part.
+struct Parts {
+    shards: Arc<[Arc<Owned>]>,
+    account: Arc<Account>,
+    begin: Instant,
+    chunks: Vec<Chunk>,
+    /// The first so many shards have room.
+    reserved: usize,
+}
+
+/// Why there is no room for a part.
+enum NotNow {
+    Closing,
+    Full(NoRoom),
+}
+
+impl Parts {
+    fn reserve(&mut self) -> Result<(), NotNow> {
+        let now_ns = since(self.begin);
+        for (owned, chunk) in self.shards.iter().zip(&mut self.chunks) {
+            let mut state = owned.state();
+            if state.closing {
+                return Err(NotNow::Closing);
+            }
+            let reserved = state.shard.reserve_chunk(chunk, now_ns);
+            reserved.map_err(NotNow::Full)?;
+            self.reserved += 1;
+        }
+        Ok(())
+    }
+
+    /// Each shard takes its part.
+    fn take(mut self, batch: Batch) {
+        self.reserved = 0;
+        let now_ns = since(self.begin);
+        let is_of_proxy = batch.receipt.is_of_proxy();
+        // The shards hold them now.
+        let custody = batch.receipt.hold(batch.records);
+        for (owned, chunk) in self.shards.iter().zip(&mut self.chunks) {
+            let mut state = owned.state();
+            state.shard.heed_roots(is_of_proxy);
+            state.shard.accept_chunk(chunk, now_ns);
+            if !chunk.is_empty() {
+                state.keep(custody.clone());
+            }
+            state.tell(&self.account);
+        }
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        let reserved = self.reserved;
+        for (owned, chunk) in self.shards.iter().zip(&mut self.chunks).take(reserved) {
+            owned.state().shard.cancel_chunk(chunk);
+        }
+    }
+}
+
 impl Consumer for Tail {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        let (parts, batch) = self.reserve_parts(batch)?;
+        Ok(Does::new(move || parts.take(batch)))
+    }
+
+    /// One shard takes a batch in one step, which is quicker.
     fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
         match self.shards.len() {
             1 => self.take_whole(batch),
-            _ => self.take_split(batch),
+            _ => { self.reserve_parts(batch) }.map(|(parts, batch)| parts.take(batch)),
         }
     }
 
@@ -525,6 +572,11 @@ impl Consumer for Tail {
         let after = Duration::from_nanos(retry_after_ns);
         Err(Refusal::busy(after, &self.full[0]))
     }
+}
+
+/// The time of the shards.
+fn since(begin: Instant) -> u64 {
+    u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Traces that a shard has decided on.

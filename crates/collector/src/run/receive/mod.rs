@@ -391,20 +391,16 @@ fn no_room() -> Refusal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::consume::Refused;
+    use crate::run::consume::{Permit, Refused};
 
     /// A component with a fault.
     struct Panics;
 
     impl Consumer for Panics {
-        fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+        fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
             // What was copied before is lost as well.
             let _copy = batch.shared();
             panic!("injected");
-        }
-
-        fn room(&self) -> Result<(), Refusal> {
-            Ok(())
         }
     }
 

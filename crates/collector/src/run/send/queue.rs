@@ -22,7 +22,7 @@ use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
 use crate::run::account::Loss;
-use crate::run::consume::{Consumer, FAILING_AFTER, Refusal, Refused, refused};
+use crate::run::consume::{Consumer, FAILING_AFTER, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::kafka;
 use crate::run::storage::{Ending, Pledge, Stored, Waiting};
@@ -108,8 +108,8 @@ pub(super) struct State {
     waiting: VecDeque<Waiting>,
     /// What there was no room for yet, while its senders wait.
     blocked: VecDeque<Waiting>,
-    /// Batches that are being written before they wait.
-    pub writing: usize,
+    /// Batches that have room here, and are not in the queue yet: some are being written.
+    pub coming: usize,
     size: u64,
     bytes: u64,
     closing: bool,
@@ -204,20 +204,41 @@ impl Shared {
         Some(waiting)
     }
 
-    /// A batch for which there is no room is taken if its sender waits until there is.
-    fn block(&self, state: &mut State, batch: Batch) -> Result<(), Box<Refused>> {
+    /// Whether the sender of a batch waits for room, which is not there; its bytes count from then
+    /// on.
+    fn may_block(&self, state: &mut State, batch: &Batch) -> bool {
         let bytes = state.bytes + batch.held_bytes();
         let fits = state.blocked.len() < BLOCKED_MAX && bytes <= self.share.bytes_max();
-        if !(self.blocks && fits && batch.receipt.custody.is_awaited()) {
-            return refused(batch, Refusal::busy(ROOM_AFTER, &self.full));
+        let may_block = self.blocks && fits && batch.receipt.custody.is_awaited();
+        if may_block {
+            state.bytes = bytes;
         }
-        state.bytes = bytes;
-        state.blocked.push_back(Waiting {
-            pledge: batch.receipt.custody.pledge(),
+        may_block
+    }
+
+    /// A batch that is kept in memory comes into the queue.
+    fn take_in(&self, batch: Batch, is_blocked: bool) {
+        let pledge = if self.waits || is_blocked {
+            batch.receipt.custody.pledge()
+        } else {
+            Pledge::default()
+        };
+        let waiting = Waiting {
             batch,
             place: None,
-        });
-        Ok(())
+            pledge,
+        };
+        let mut state = self.state();
+        state.coming -= 1;
+        if is_blocked {
+            state.blocked.push_back(waiting);
+            // There may be room since it was looked for.
+            self.unblock(&mut state);
+            drop(state);
+            self.came.notify_one();
+        } else {
+            self.push(state, waiting);
+        }
     }
 
     /// What has room now waits as all others do; whose it is need not wait for that any more.
@@ -241,7 +262,7 @@ impl Shared {
         let bytes = state.bytes + batch.held_bytes();
         let fits = state.size + size <= self.size_max && bytes <= self.share.bytes_max();
         // What is larger than the whole queue is taken when nothing waits.
-        let is_empty = state.waiting.is_empty() && state.writing == 0;
+        let is_empty = state.waiting.is_empty() && state.coming == 0;
         if fits || is_empty {
             state.size += size;
             state.bytes = bytes;
@@ -299,7 +320,7 @@ impl Shared {
     /// Nothing more comes.
     fn is_over(&self) -> bool {
         let state = self.state();
-        state.closing && state.writing == 0
+        state.closing && state.coming == 0
     }
 
     /// A batch that was on its way waits again.
@@ -337,39 +358,64 @@ impl Shared {
     }
 }
 
+/// Room in a queue, and the batch that it is for until that is in the queue.
+struct Place {
+    shared: Arc<Shared>,
+    batch: Option<Batch>,
+    /// There is no room yet: the sender waits until there is.
+    is_blocked: bool,
+}
+
+impl Permit for Place {
+    fn send(mut self: Box<Self>) {
+        let Some(batch) = self.batch.take() else {
+            return;
+        };
+        let shared = &self.shared;
+        match &shared.stored {
+            Some(stored) if !self.is_blocked => stored::write(shared, stored, batch),
+            _ => shared.take_in(batch, self.is_blocked),
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some(batch) = &self.batch else {
+            return;
+        };
+        let mut state = self.shared.state();
+        state.coming -= 1;
+        if self.is_blocked {
+            state.bytes -= batch.held_bytes();
+        } else {
+            self.shared.leave(&mut state, batch);
+            self.shared.unblock(&mut state);
+        }
+        drop(state);
+        self.shared.came.notify_one();
+    }
+}
+
 impl Consumer for Sender {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
         let shared = &self.shared;
         let mut state = shared.state();
         if state.closing {
             return refused(batch, Refusal::Closing);
         }
         // Nobody overtakes those who wait.
-        if !state.blocked.is_empty() || !shared.enter(&mut state, &batch) {
-            return shared.block(&mut state, batch);
+        let is_blocked = !state.blocked.is_empty() || !shared.enter(&mut state, &batch);
+        if is_blocked && !shared.may_block(&mut state, &batch) {
+            return refused(batch, Refusal::busy(ROOM_AFTER, &shared.full));
         }
-        match &shared.stored {
-            None => {
-                let pledge = if shared.waits {
-                    batch.receipt.custody.pledge()
-                } else {
-                    Pledge::default()
-                };
-                let place = None;
-                let waiting = Waiting {
-                    batch,
-                    place,
-                    pledge,
-                };
-                shared.push(state, waiting);
-            }
-            Some(stored) => {
-                state.writing += 1;
-                drop(state);
-                return stored::write(shared, stored, batch);
-            }
-        }
-        Ok(())
+        state.coming += 1;
+        drop(state);
+        Ok(Box::new(Place {
+            shared: Arc::clone(shared),
+            batch: Some(batch),
+            is_blocked,
+        }))
     }
 
     fn room(&self) -> Result<(), Refusal> {

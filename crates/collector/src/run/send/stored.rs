@@ -4,16 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use journal::Left;
+use journal::{Failed, Left};
 
 use super::queue::Shared;
 use crate::config::Signal;
 use crate::run::account::{Account, Loss};
-use crate::run::consume::{Refusal, Refused, refused};
+use crate::run::consume::Refusal;
 use crate::run::data::Batch;
-use crate::run::storage::{
-    Custody, Ending, LeftBatch, Pledge, Stored, Waiting, next_left, refusal,
-};
+use crate::run::storage::{Custody, Ending, LeftBatch, Pledge, Stored, Waiting, next_left};
 
 /// Between two looks whether a full queue has room.
 const AGAIN: Duration = Duration::from_millis(20);
@@ -82,45 +80,50 @@ async fn wait(shared: &Shared, waiting: &mut Option<Waiting>) {
     }
 }
 
-/// Writes a batch; then it waits. Whoever waits for that is told.
+/// Writes a batch that has room; then it waits. Whoever waits for that is told.
 ///
 /// A batch that cannot be written is refused whole: the sender has it, so that nothing of it stays
 /// here. Where no sender waits, because a processor held the records, it waits in memory.
-pub(super) fn write(
-    shared: &Arc<Shared>,
-    stored: &Stored,
-    batch: Batch,
-) -> Result<(), Box<Refused>> {
+pub(super) fn write(shared: &Arc<Shared>, stored: &Stored, batch: Batch) {
     let pledge = batch.receipt.custody.pledge();
     let waits = Arc::clone(shared);
-    let written = move |mut waiting: Waiting| {
-        let is_written = waiting.place.is_some();
-        let is_refused = !is_written && waiting.batch.receipt.custody.is_awaited();
-        let mut state = waits.state();
-        state.writing -= 1;
-        if is_refused {
-            waits.leave(&mut state, &waiting.batch);
-            drop(state);
-            waits.came.notify_one();
-            waiting.batch.receipt.refuse();
-            return pledge.end(Ending::Failed);
-        }
-        if is_written {
-            // It is kept here now.
-            waiting.batch.receipt.custody = Custody::default();
-        }
-        waits.push(state, waiting);
-        pledge.end(Ending::Done);
-    };
+    let written = move |waiting| take_in(&waits, waiting, (pledge, Ending::Failed));
     let Err(given_back) = stored.write(batch, written) else {
-        return Ok(());
+        return;
     };
     let (batch, failed) = *given_back;
+    let pledge = batch.receipt.custody.pledge();
+    let waiting = Waiting {
+        batch,
+        place: None,
+        pledge: Pledge::default(),
+    };
+    let ending = match failed {
+        Failed::TooLarge => Ending::Never,
+        Failed::Full | Failed::Disk | Failed::Closed => Ending::Failed,
+    };
+    take_in(shared, waiting, (pledge, ending));
+}
+
+/// A batch was written, or could not be: then it has no place, and this is what its sender hears.
+fn take_in(shared: &Shared, mut waiting: Waiting, (pledge, ending): (Pledge, Ending)) {
+    let is_written = waiting.place.is_some();
+    let is_refused = !is_written && waiting.batch.receipt.custody.is_awaited();
     let mut state = shared.state();
-    state.writing -= 1;
-    shared.leave(&mut state, &batch);
-    drop(state);
-    refused(batch, refusal(failed))
+    state.coming -= 1;
+    if is_refused {
+        shared.leave(&mut state, &waiting.batch);
+        drop(state);
+        shared.came.notify_one();
+        waiting.batch.receipt.refuse();
+        return pledge.end(ending);
+    }
+    if is_written {
+        // It is kept here now.
+        waiting.batch.receipt.custody = Custody::default();
+    }
+    shared.push(state, waiting);
+    pledge.end(Ending::Done);
 }
 
 /// The collector ends with a batch that waits: it is lost, unless the next process has it.

@@ -365,13 +365,11 @@ impl<'a> Build<'a> {
     }
 
     /// One consumer that hands everything to all of these.
-    fn fan_out(&mut self, mut consumers: Vec<Arc<dyn Consumer>>) -> Arc<dyn Consumer> {
+    fn fan_out(&self, mut consumers: Vec<Arc<dyn Consumer>>) -> Arc<dyn Consumer> {
         if consumers.len() == 1 {
             return consumers.remove(0);
         }
-        let all = Arc::new(FanOut::new(consumers));
-        self.stages.push(Stage::FanOut(Arc::clone(&all)));
-        all
+        Arc::new(FanOut::new(consumers))
     }
 
     /// What the proxy feeds that runs the collector.

@@ -17,7 +17,6 @@ use traces::Store;
 
 use super::Log;
 use super::account::{Account, Balance};
-use super::consume::FanOut;
 use super::kafka::{Counts, Member};
 use super::origin::Wanted;
 use super::own::Own;
@@ -197,7 +196,6 @@ fn sending(id: &str, sender: &Sender) -> Option<String> {
 }
 
 enum Stage {
-    FanOut(Arc<FanOut>),
     Batch(Arc<Batcher>),
     Tail(Arc<Tail>),
 }
@@ -349,7 +347,6 @@ impl Collector {
         tasks::ended(&mut ends).await;
         for stage in &self.stages {
             match stage {
-                Stage::FanOut(all) => all.end(until).await,
                 Stage::Batch(batcher) => batcher.end(until).await,
                 Stage::Tail(tail) => tail.end(until, &self.log).await,
             }

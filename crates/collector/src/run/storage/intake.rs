@@ -153,7 +153,7 @@ impl Kept {
     }
 }
 
-pub(in crate::run) fn refusal(failed: Failed) -> Refusal {
+fn refusal(failed: Failed) -> Refusal {
     match failed {
         Failed::Full => Refusal::busy(ROOM_AFTER, &"the storage is full".into()),
         Failed::Disk => Refusal::busy(ROOM_AFTER, &"the storage cannot be written".into()),

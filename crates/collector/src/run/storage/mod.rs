@@ -22,7 +22,6 @@ use journal::{Damage, Journal, Left, Lock, Settings, Space};
 pub use custody::{Commit, Custody, Ending, Pledge};
 pub(super) use entry::Taken;
 pub use hold::{Fate, Hold, Token};
-pub(super) use intake::refusal;
 pub use intake::{Kept, Outset};
 pub use keeping::{Keeping, Until};
 pub(super) use queue::{LeftBatch, Stored, Waiting, next_left};

@@ -15,18 +15,20 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use crate::run::account::Loss;
-use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::consume::{Consumer, Does, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::storage::{Ending, Pledge};
 pub use counts::Counts;
 pub use rules::Rules;
-use state::State;
+use state::{Key, State};
 
 /// Between two attempts to hand a batch on.
 const AGAIN: Duration = Duration::from_millis(20);
 
 /// See the module.
 pub struct Batcher {
+    /// Itself, for promises.
+    own: Weak<Batcher>,
     state: Mutex<State>,
     due: Arc<Notify>,
     rules: Rules,
@@ -38,7 +40,8 @@ pub struct Batcher {
 /// Starts one before `next`. To be called within the runtime.
 #[must_use]
 pub fn start(rules: Rules, next: Arc<dyn Consumer>) -> Arc<Batcher> {
-    let batcher = Arc::new(Batcher {
+    let batcher = Arc::new_cyclic(|own| Batcher {
+        own: Weak::clone(own),
         state: Mutex::default(),
         due: Arc::default(),
         rules,
@@ -141,7 +144,7 @@ impl Batcher {
 }
 
 impl Consumer for Batcher {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
         let mut state = self.state();
         if state.closing {
             return refused(batch, Refusal::Closing);
@@ -154,15 +157,12 @@ impl Consumer for Batcher {
             let why = "its metadata are of one combination too many";
             return refused(batch, Refusal::Malformed(why.into()));
         }
-        let is_first = state.add(key, batch, (&self.rules, &self.counts));
-        let has_ready = state.has_ready();
-        drop(state);
-        // Taken already: what is not handed on now will be.
-        let is_late = has_ready && self.hand_on().is_err();
-        if is_first || is_late {
-            self.due.notify_one();
-        }
-        Ok(())
+        let Some(own) = self.own.upgrade() else {
+            return refused(batch, Refusal::Closing);
+        };
+        state.promise();
+        let promise = Promise(own);
+        Ok(Does::new(move || promise.keep(key, batch)))
     }
 
     fn next(&self) -> Option<&dyn Consumer> {
@@ -180,6 +180,34 @@ impl Consumer for Batcher {
             (_, true) => Err(state.busy(AGAIN)),
             _ => Ok(()),
         }
+    }
+}
+
+/// Something more may come, though the batcher be closed meanwhile.
+struct Promise(Arc<Batcher>);
+
+impl Promise {
+    /// Puts a batch behind others.
+    fn keep(self, key: Key, batch: Batch) {
+        let batcher = &self.0;
+        let mut state = batcher.state();
+        let is_first = state.add(key, batch, (&batcher.rules, &batcher.counts));
+        if state.closing {
+            state.make_all(&batcher.rules, &batcher.counts);
+        }
+        let has_ready = state.has_ready();
+        drop(state);
+        // Taken already: what is not handed on now will be.
+        let is_late = has_ready && batcher.hand_on().is_err();
+        if is_first || is_late {
+            batcher.due.notify_one();
+        }
+    }
+}
+
+impl Drop for Promise {
+    fn drop(&mut self) {
+        self.0.state().gone();
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) const WAITING_MAX: usize = 10_000;
 const READY_MAX: usize = 2;
 
 /// What all of a batch came with.
-type Key = Option<Arc<Origin>>;
+pub(super) type Key = Option<Arc<Origin>>;
 /// When a batch began to wait, and a number that no other one has.
 type Since = (Instant, u64);
 
@@ -41,7 +41,7 @@ pub(super) struct State {
     hasher: RandomState,
     /// Was made, and not handed on yet.
     ready: VecDeque<(Batch, Pledge)>,
-    /// Of what was made, that is just being handed on.
+    /// Of what was made, that is just being handed on; and promises.
     in_hand: usize,
     /// Why what was made could not be handed on.
     pub why: Option<Arc<str>>,
@@ -195,6 +195,11 @@ impl State {
     pub fn put_back(&mut self, batch: Batch, pledge: Pledge) {
         self.in_hand -= 1;
         self.ready.push_front((batch, pledge));
+    }
+
+    /// Something may be added though nothing more is taken; [`State::gone`] follows.
+    pub fn promise(&mut self) {
+        self.in_hand += 1;
     }
 
     /// It was taken, or lost.

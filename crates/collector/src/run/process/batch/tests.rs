@@ -8,16 +8,12 @@ use crate::run::origin::Origin;
 
 /// Keeps what it gets.
 #[derive(Default)]
-struct Keeper(Mutex<Vec<Batch>>);
+struct Keeper(Arc<Mutex<Vec<Batch>>>);
 
 impl Consumer for Keeper {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
-        self.0.lock().unwrap().push(batch);
-        Ok(())
-    }
-
-    fn room(&self) -> Result<(), Refusal> {
-        Ok(())
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        let kept = Arc::clone(&self.0);
+        Ok(Does::new(move || kept.lock().unwrap().push(batch)))
     }
 }
 

@@ -18,7 +18,7 @@ pub use otlp::wire::{Fields, Value, Whole as Field, one_bytes as last_bytes};
 
 use crate::config::Signal;
 use crate::run::account::Loss;
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Pass, Refusal, Refused, refused};
 use crate::run::data::Batch;
 
 /// What became of a message.
@@ -297,33 +297,29 @@ pub fn room_for(request: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 /// As [`Consumer::consume`]; also where it is malformed.
-pub fn hand_on(
+pub fn hand_on<P: Pass>(
     next: &Arc<dyn Consumer>,
     mut batch: Batch,
     edited: Result<Edited, impl Display>,
-) -> Result<(), Box<Refused>> {
+) -> Result<P::Taken, Box<Refused>> {
     let Edited { bytes, dropped } = match edited {
         Ok(edited) => edited,
-        Err(fault) => {
-            return crate::run::consume::refused(batch, Refusal::Malformed(fault.to_string()));
-        }
+        Err(fault) => return refused(batch, Refusal::Malformed(fault.to_string())),
     };
     let dropped = dropped.min(batch.records);
     if dropped == batch.records && dropped > 0 {
-        batch.receipt.lose(dropped, Loss::Dropped);
-        return Ok(());
+        let lose = |batch: Batch| batch.receipt.lose(batch.records, Loss::Dropped);
+        return Ok(P::ends(batch, lose));
     }
     let came = bytes.map(|bytes| mem::replace(&mut batch.bytes, Bytes::from(bytes)));
     batch.records -= dropped;
     let receipt = (dropped > 0).then(|| batch.receipt.clone());
-    match next.consume(batch) {
-        Ok(()) => {
+    match P::on(&**next, batch) {
+        Ok(taken) => Ok(match receipt {
             // Not before: whoever refuses a batch gets all of it back.
-            if let Some(receipt) = receipt {
-                receipt.lose(dropped, Loss::Dropped);
-            }
-            Ok(())
-        }
+            Some(receipt) => P::then(taken, move || receipt.lose(dropped, Loss::Dropped)),
+            None => taken,
+        }),
         Err(mut given_back) => {
             given_back.batch.records += dropped;
             if let Some(came) = came {

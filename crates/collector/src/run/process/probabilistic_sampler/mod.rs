@@ -20,7 +20,7 @@ use crate::config::Signal;
 use crate::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler as Settings, Source,
 };
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 
 /// See the module.
@@ -257,14 +257,14 @@ fn rule(settings: &Settings) -> Rule {
     }
 }
 
-impl Consumer for ProbabilisticSampler {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+impl Through for ProbabilisticSampler {
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
         let sampled = self.sampler.sample(batch.signal, &batch.bytes);
-        hand_on(&self.next, batch, sampled)
+        hand_on::<P>(&self.next, batch, sampled)
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 }
 

@@ -16,7 +16,7 @@ use crate::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler, Source as HashSource,
 };
 use crate::run::account::Account;
-use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::consume::{Consumer, Does, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::{attributes, probabilistic_sampler};
 
@@ -25,21 +25,24 @@ use crate::run::process::{attributes, probabilistic_sampler};
 struct Next {
     full: AtomicBool,
     holds: bool,
-    held: AtomicU64,
-    taken: Mutex<Vec<Bytes>>,
+    held: Arc<AtomicU64>,
+    taken: Arc<Mutex<Vec<Bytes>>>,
 }
 
 impl Consumer for Next {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
         if let Err(refusal) = self.room() {
             return refused(batch, refusal);
         }
-        self.taken.lock().unwrap().push(batch.bytes.clone());
-        if self.holds {
-            self.held.fetch_add(batch.records, Relaxed);
-            let _ = batch.receipt.hold(batch.records);
-        }
-        Ok(())
+        let held = self.holds.then(|| Arc::clone(&self.held));
+        let taken = Arc::clone(&self.taken);
+        Ok(Does::new(move || {
+            taken.lock().unwrap().push(batch.bytes.clone());
+            if let Some(held) = held {
+                held.fetch_add(batch.records, Relaxed);
+                let _ = batch.receipt.hold(batch.records);
+            }
+        }))
     }
 
     fn room(&self) -> Result<(), Refusal> {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::{log_of, traces};
 use crate::config::Signal;
 use crate::run::account::Account;
-use crate::run::consume::{Consumer, Refusal, Refused};
+use crate::run::consume::{Consumer, Does, Permit, Refused};
 use crate::run::data::Batch;
 use crate::run::process::tail::{Rules, start};
 
@@ -20,12 +20,8 @@ use crate::run::process::tail::{Rules, start};
 struct Taker;
 
 impl Consumer for Taker {
-    fn consume(&self, _: Batch) -> Result<(), Box<Refused>> {
-        Ok(())
-    }
-
-    fn room(&self) -> Result<(), Refusal> {
-        Ok(())
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        Ok(Does::new(|| drop(batch)))
     }
 }
 

@@ -21,7 +21,7 @@ use super::failures::{Failures, Fault};
 use crate::config::components::processors::statements::Group as GroupSettings;
 use crate::config::components::processors::transform::Transform as Settings;
 use crate::run::Log;
-use crate::run::consume::{Consumer, Refused};
+use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 
 /// See the module.
@@ -123,13 +123,13 @@ fn group(settings: &GroupSettings) -> Result<Group, String> {
     })
 }
 
-impl Consumer for Transform {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+impl Through for Transform {
+    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
         let edited = self.editor.edit(&batch.bytes);
-        hand_on(&self.next, batch, edited)
+        hand_on::<P>(&self.next, batch, edited)
     }
 
-    fn next(&self) -> Option<&dyn Consumer> {
-        Some(&*self.next)
+    fn next(&self) -> &dyn Consumer {
+        &*self.next
     }
 }

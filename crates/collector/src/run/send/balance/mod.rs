@@ -31,7 +31,7 @@ use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, outlet, q
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
 use crate::run::account::Loss;
-use crate::run::consume::{Consumer, Refusal, Refused, refused};
+use crate::run::consume::{Consumer, Permit, Permits, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::storage::{Ending, Pledge};
@@ -427,7 +427,7 @@ impl Balancer {
 }
 
 impl Consumer for Balancer {
-    fn consume(&self, batch: Batch) -> Result<(), Box<Refused>> {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
         if self.closing.load(Relaxed) {
             return refused(batch, Refusal::Closing);
         }
@@ -440,12 +440,7 @@ impl Consumer for Balancer {
             Ok(parts) => parts,
             Err(fault) => return refused(batch, Refusal::Malformed(fault.to_string())),
         };
-        for (number, ..) in &parts {
-            if let Err(refusal) = table.senders[*number].room() {
-                return refused(batch, self.busy(refusal));
-            }
-        }
-        let mut taken = false;
+        let mut permits = Permits::default();
         for (number, bytes, records) in parts {
             let part = Batch {
                 signal: batch.signal,
@@ -454,26 +449,16 @@ impl Consumer for Balancer {
                 receipt: batch.receipt.clone(),
                 origin: batch.origin.clone(),
             };
-            match table.senders[number].consume(part) {
-                Ok(()) => taken = true,
-                // Nobody has any of it yet.
-                Err(given_back) if !taken => {
-                    let refusal = self.busy(given_back.refusal);
-                    return refused(batch, refusal);
-                }
-                // Others have theirs: this part goes on its way once more.
-                Err(given_back) => {
-                    let Some(own) = self.own.upgrade() else {
-                        continue;
-                    };
-                    let batch = given_back.batch;
-                    let pledge = batch.receipt.custody.pledge();
-                    let wait = async move { own.consume_or_wait(batch, pledge).await };
-                    self.backends().tasks.spawn(wait);
-                }
+            if let Err(refusal) = permits.add(&table.senders[number], part) {
+                return refused(batch, self.busy(refusal));
             }
         }
-        Ok(())
+        match permits.nobody() {
+            // Others live, and what comes next may be theirs.
+            Some(_) if !self.is_failing() => Ok(Box::new(permits)),
+            Some(refusal) => refused(batch, refusal.clone()),
+            None => Ok(Box::new(permits)),
+        }
     }
 
     fn room(&self) -> Result<(), Refusal> {

@@ -16,6 +16,7 @@ use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
+use crate::run::consume::Does;
 use crate::run::send::Room;
 
 pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
@@ -144,6 +145,78 @@ async fn a_batch_is_taken_whole_or_not_at_all() {
     assert_eq!((balance.shutdown, balance.held()), (taken, 0));
     let closing = balancer.consume(batch(&account, 0..1)).unwrap_err();
     assert_eq!(closing.refusal, Refusal::Closing);
+}
+
+/// A backend with room for everything, or for nothing and a connection that fails.
+#[derive(Default)]
+struct Backend {
+    is_dead: bool,
+    taken: Arc<AtomicU64>,
+    passed_by: AtomicU64,
+}
+
+impl Consumer for Backend {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        if self.is_dead {
+            return refused(batch, Refusal::busy(AGAIN, &"full".into()));
+        }
+        let taken = Arc::clone(&self.taken);
+        Ok(Does::new(move || {
+            taken.fetch_add(batch.records, Relaxed);
+        }))
+    }
+
+    fn is_failing(&self) -> bool {
+        self.is_dead
+    }
+
+    fn pass_by(&self, batch: Batch) {
+        self.passed_by.fetch_add(batch.records, Relaxed);
+        batch.receipt.lose(batch.records, Loss::ExportFailed);
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_is_dead_stops_no_other() {
+    let account = Arc::new(Account::default());
+    let balancer = balancer(&DEAD, 10);
+    let backends = [false, false, true].map(|is_dead| {
+        Arc::new(Backend {
+            is_dead,
+            ..Backend::default()
+        })
+    });
+    let use_backends = |backends: &[Arc<Backend>]| {
+        let names = DEAD[..backends.len()].iter().map(|name| (*name).to_owned());
+        *lock(&balancer.table) = Arc::new(Table {
+            ring: Ring::new(&names.collect::<Vec<_>>()),
+            senders: backends.iter().map(|one| Arc::clone(one) as _).collect(),
+        });
+    };
+    use_backends(&backends);
+    // Also batches that are all of one backend.
+    for first in 0..300 {
+        balancer.consume(batch(&account, first..first + 1)).unwrap();
+        balancer.consume(batch(&account, 0..300)).unwrap();
+    }
+    for (owner, backend) in backends.iter().enumerate() {
+        let share = share(&DEAD, 0..300, owner) * 301;
+        let counts = [&*backend.taken, &backend.passed_by].map(|count| count.load(Relaxed));
+        let wanted = if backend.is_dead {
+            [0, share]
+        } else {
+            [share, 0]
+        };
+        assert_eq!(counts, wanted, "backend {owner}");
+    }
+    assert_eq!(account.balance().held(), 0);
+    // Without any that lives, senders keep what they have.
+    use_backends(&backends[2..]);
+    let given_back = balancer.consume(batch(&account, 0..10)).unwrap_err();
+    assert!(matches!(given_back.refusal, Refusal::Busy(_)));
+    given_back.batch.receipt.refuse();
+    let balance = account.balance();
+    assert_eq!((balance.refused, balance.held()), (10, 0));
 }
 
 #[tokio::test]

@@ -12,14 +12,20 @@ use crate::run::auth::Authenticators;
 use crate::run::consume::FanOut;
 use crate::run::send::{self, Common, Files, Room};
 
-/// Batches that the queue of the back end that is gone has room for.
-const QUEUE_SIZE: u64 = 2;
+/// Queues of the back end that is gone. Each has room for [`QUEUE_BATCHES`] at most.
+const QUEUES: [&str; 3] = [
+    "queue_size: 2",
+    "sizer: items, queue_size: 25",
+    "sizer: bytes, queue_size: 2500000",
+];
+const QUEUE_BATCHES: u64 = 2;
 const RECORDS: u64 = 10;
+const BATCH_BYTES: usize = 1_000_000;
 
-fn exporters(gone: &str) -> config::Config {
+fn exporters(gone: &str, queue: &str) -> config::Config {
     let yaml = format!(
         "yaml:receivers: {{ otlp: {{ protocols: {{ grpc: }} }} }}\n\
-         exporters: {{ nop: , otlphttp: {{ endpoint: 'http://{gone}', timeout: 1s, sending_queue: {{ queue_size: {QUEUE_SIZE}, num_consumers: 1 }} }} }}\n\
+         exporters: {{ nop: , otlphttp: {{ endpoint: 'http://{gone}', timeout: 1s, sending_queue: {{ {queue}, num_consumers: 1 }} }} }}\n\
          service: {{ pipelines: {{ traces: {{ receivers: [otlp], exporters: [nop, otlphttp] }} }} }}"
     );
     let outside = Source {
@@ -43,7 +49,7 @@ fn started(common: &Common, exporter: &Exporter) -> (Arc<Sender>, SenderEnd) {
 fn batch(account: &Arc<Account>) -> Batch {
     Batch {
         signal: Signal::Traces,
-        bytes: Bytes::from_static(b"\x0a\x00"),
+        bytes: Bytes::from_static(&[0; BATCH_BYTES]),
         records: RECORDS,
         receipt: account.accept(RECORDS),
         origin: None,
@@ -58,9 +64,15 @@ fn nobody() -> (std::net::SocketAddr, TcpListener) {
 
 #[tokio::test(start_paused = true)]
 async fn an_exporter_whose_back_end_is_gone_holds_up_no_other() {
+    for queue in QUEUES {
+        one_lives_and_one_is_gone(queue).await;
+    }
+}
+
+async fn one_lives_and_one_is_gone(queue: &str) {
     let (gone, listener) = nobody();
     drop(listener);
-    let config = exporters(&gone.to_string());
+    let config = exporters(&gone.to_string(), queue);
     let common = Common {
         account: Arc::default(),
         auth: Authenticators::default(),
@@ -90,7 +102,7 @@ async fn an_exporter_whose_back_end_is_gone_holds_up_no_other() {
     let full = "exporter 'out': its queue is full";
     assert_eq!(refusal.refusal, Refusal::busy(ROOM_AFTER, &full.into()));
     refusal.batch.receipt.refuse();
-    assert!(!dead.is_failing() && sent >= QUEUE_SIZE * RECORDS);
+    assert!(!dead.is_failing() && sent >= QUEUE_BATCHES * RECORDS);
 
     // Then it does not.
     let give_up = Instant::now() + 10 * FAILING_AFTER;
@@ -105,7 +117,7 @@ async fn an_exporter_whose_back_end_is_gone_holds_up_no_other() {
         tokio::task::yield_now().await;
     }
     let passed_by = dead.counts().passed_by.load(Relaxed) - before;
-    assert!(passed_by >= (100 - QUEUE_SIZE) * RECORDS, "{passed_by}");
+    assert!(passed_by >= (100 - QUEUE_BATCHES) * RECORDS, "{passed_by}");
 
     let until = Instant::now() + Duration::from_secs(1);
     good_end.end(until).await;
