@@ -234,8 +234,8 @@ const MISTAKES: &[(&str, &str)] = &[
         "must be traceID or service, not 'traceid'",
     ),
     (
-        "    resolver: { static: { hostnames: [a] } }\n    sending_queue: { queue_size: 5 }",
-        "each backend has its own",
+        "    resolver: { static: { hostnames: [a] } }\n    sending_queue: { queue_size: 0 }",
+        "queue_size",
     ),
 ];
 

@@ -47,6 +47,8 @@ enum Target {
     Debug(debug::Debug),
     /// A file.
     File(Arc<file::File>),
+    /// The backends of a load balancer.
+    Tier(Arc<Balancer>),
     /// Topics of Kafka.
     Kafka(Box<kafka::Producer>),
     /// The process's trace store.
@@ -61,6 +63,15 @@ struct Prepared {
     otlp: Option<export::client::Prepared>,
     kafka: Option<kafka::Pending>,
     file: Option<file::Pending>,
+    tier: Option<balance::Remains>,
+}
+
+impl Prepared {
+    /// Records of a batch that nobody has taken yet.
+    fn records_left(&self, batch: &Batch) -> u64 {
+        let tier = self.tier.as_ref();
+        tier.map_or(batch.records, |tier| tier.records)
+    }
 }
 
 /// What an exporter has besides its target.
@@ -91,6 +102,8 @@ pub(super) struct Outside<'a> {
     pub files: &'a mut Files,
     /// Where exporters `dashboard` put traces.
     pub traces: Option<&'a Arc<Shown>>,
+    /// The load balancer that it is the queue of.
+    pub balancer: Option<Arc<Balancer>>,
 }
 
 /// Starts the exporter of a signal. To be called within the runtime.
@@ -153,7 +166,16 @@ pub(super) fn start(
             (Target::Dashboard(Arc::clone(store)), NONE)
         }
         Exporter::Nop => (Target::Nop, NONE),
-        Exporter::LoadBalancing(_) => return Err("it has no queue of its own".into()),
+        Exporter::LoadBalancing(settings) => {
+            let (Some(balancer), Some(own)) = (outside.balancer.clone(), &settings.own) else {
+                return Err("it has no queue of its own".into());
+            };
+            let around = Around {
+                queue: own.queue.clone(),
+                retry: own.retry,
+            };
+            (Target::Tier(balancer), around)
+        }
     };
     queue::start(name, (target, signal), around, outside)
 }
@@ -169,6 +191,7 @@ impl Target {
         match self {
             Target::Otlp(outlet, _) | Target::Backend(outlet, _) => outlet.server.as_ref(),
             Target::Kafka(_)
+            | Target::Tier(_)
             | Target::Debug(_)
             | Target::File(_)
             | Target::Dashboard(_)
@@ -198,6 +221,7 @@ impl Target {
             }
             Target::File(file) => file::write(file, batch, &mut prepared.file).await,
             Target::Kafka(producer) => producer.send(batch, &mut prepared.kafka).await,
+            Target::Tier(balancer) => balancer.attempt(batch, &mut prepared.tier).await,
             Target::Otlp(client, encoding) => {
                 send(client, *encoding, batch, &mut prepared.otlp).await
             }

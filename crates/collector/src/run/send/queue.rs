@@ -144,7 +144,7 @@ pub(super) fn start(
     };
     let blocks = around.queue.as_ref().is_some_and(Queue::blocks);
     let waits = match &target {
-        Target::Otlp(..) | Target::Backend(..) | Target::Kafka(_) => {
+        Target::Otlp(..) | Target::Backend(..) | Target::Kafka(_) | Target::Tier(_) => {
             around.queue.is_none_or(|q| q.wait_for_result)
         }
         Target::File(_) | Target::Debug(_) | Target::Dashboard(_) | Target::Nop => false,

@@ -7,6 +7,7 @@ use tail::shard::Options;
 use tail::store::Budget;
 
 use super::{Host, SamplerView, Setup, Stage, StartError};
+use crate::config::components::exporters::load_balancing::LoadBalancingExporter;
 use crate::config::components::processors::tail_sampling::yaml;
 use crate::config::service::storage::storage_of;
 use crate::config::{
@@ -53,6 +54,8 @@ pub(super) struct Build<'a> {
     memory: Arc<Memory>,
     pub(super) auth: Authenticators,
     pub(super) ends: Vec<SenderEnd>,
+    /// The queues before load balancers.
+    pub(super) tiers: HashMap<ComponentId, SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
     /// The last first.
     pub(super) stages: Vec<Stage>,
@@ -92,6 +95,7 @@ impl<'a> Build<'a> {
             files: send::Files::new(),
             auth: Authenticators::start(config).map_err(StartError)?,
             ends: Vec::new(),
+            tiers: HashMap::new(),
             heads: HashMap::new(),
             stages: Vec::new(),
             tails: Vec::new(),
@@ -164,11 +168,22 @@ impl<'a> Build<'a> {
         id: &ComponentId,
         signal: Signal,
     ) -> Result<Arc<dyn Consumer>, StartError> {
-        let Some(Exporter::LoadBalancing(settings)) = self.config.exporter(id) else {
-            return self.queued(id, signal);
-        };
+        match self.config.exporter(id) {
+            Some(Exporter::LoadBalancing(settings)) if settings.own.is_none() => {
+                Ok(self.balancer(id, settings, signal)?)
+            }
+            _ => self.queued(id, signal),
+        }
+    }
+
+    fn balancer(
+        &mut self,
+        id: &ComponentId,
+        settings: &LoadBalancingExporter,
+        signal: Signal,
+    ) -> Result<Arc<Balancer>, StartError> {
         if let Some(balancer) = self.balancers.get(id) {
-            return Ok(Arc::clone(balancer) as Arc<dyn Consumer>);
+            return Ok(Arc::clone(balancer));
         }
         let started = { send::balance(&id.to_string(), settings, &self.common(signal)) };
         let balancer = started.map_err(|why| self.fault("exporter", id, &why))?;
@@ -222,7 +237,12 @@ impl<'a> Build<'a> {
         });
         let stored = stored.transpose();
         let stored = stored.map_err(|why: String| self.fault("exporter", id, &why))?;
+        let balancer = match exporter {
+            Exporter::LoadBalancing(settings) => Some(self.balancer(id, settings, signal)?),
+            _ => None,
+        };
         let outside = send::Outside {
+            balancer: balancer.clone(),
             common: &self.common(signal),
             stored,
             files: &mut self.files,
@@ -231,7 +251,12 @@ impl<'a> Build<'a> {
         let name = id.to_string();
         let started = send::start(&name, exporter, signal, outside);
         let (sender, end) = started.map_err(|why| self.fault("exporter", id, &why))?;
-        self.ends.push(end);
+        match balancer {
+            Some(_) => {
+                self.tiers.insert(id.clone(), end);
+            }
+            None => self.ends.push(end),
+        }
         self.senders
             .insert((id.clone(), signal), Arc::clone(&sender));
         Ok(sender)

@@ -94,7 +94,8 @@ pub struct Collector {
     /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
     stages: Vec<Stage>,
     senders: Vec<SenderEnd>,
-    balancers: Vec<Arc<Balancer>>,
+    /// Each with the queue before it, where there is one.
+    balancers: Vec<(Option<SenderEnd>, Arc<Balancer>)>,
     /// Of ourselves, served to the end.
     pages: Vec<(String, Listening)>,
     /// Who are sent the own metrics.
@@ -246,9 +247,11 @@ impl Collector {
         let views = storages.iter();
         let views = views.map(|(id, opened)| (id.clone(), opened.view()));
         let senders = build.senders.into_iter();
+        let balancers = build.balancers.iter();
+        let ends = balancers.map(|(id, one)| (build.tiers.remove(id), Arc::clone(one)));
+        let ends = ends.collect();
         let balancers = build.balancers.into_iter();
         let balancers: Vec<_> = balancers.map(|(id, one)| (id.to_string(), one)).collect();
-        let ends = balancers.iter().map(|(_, one)| Arc::clone(one)).collect();
         let view = Arc::new(View {
             accounts: build.accounts,
             entrances,
@@ -355,8 +358,13 @@ impl Collector {
         for sender in self.senders {
             ends.spawn(sender.end(until));
         }
-        for balancer in self.balancers {
-            ends.spawn(async move { balancer.end(until).await });
+        for (tier, balancer) in self.balancers {
+            ends.spawn(async move {
+                if let Some(tier) = tier {
+                    tier.end(until).await;
+                }
+                balancer.end(until).await;
+            });
         }
         tasks::ended(&mut ends).await;
         // All that will be settled is.

@@ -441,6 +441,81 @@ async fn all_to_their_backends(queue: &str) {
     assert_eq!(one.resource_spans[0].scope_spans[0].spans.len(), 2);
 }
 
+/// An address that no other test uses, where nobody listens yet.
+fn nobody_yet() -> std::net::SocketAddr {
+    let listener = std::net::TcpListener::bind("127.0.0.77:0").expect("a port");
+    listener.local_addr().expect("an address")
+}
+
+/// What a backend does not take waits in the queue of the load balancer, and the others get what is
+/// theirs, once.
+#[tokio::test]
+async fn a_queue_before_all_backends_tries_again() {
+    retried("sending_queue: { enabled: false }, retry_on_failure: { enabled: false }, timeout: 1s")
+        .await;
+    // The queues of the backends are small, and fill.
+    retried("sending_queue: { queue_size: 1, num_consumers: 1 }, timeout: 1s").await;
+}
+
+async fn retried(backends: &str) {
+    let files = [TempFile::new(), TempFile::new()];
+    let sink = |file: &TempFile, at: &str| {
+        start(&format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '{at}' }} }} }} }}\n\
+             exporters: {{ file: {{ path: '{}' }} }}\nservice: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [file] }} }} }}",
+            file.0.display()
+        ))
+    };
+    let away = nobody_yet().to_string();
+    let first = sink(&files[0], "127.0.0.1:0");
+    let names = [address(&first, "otlp grpc"), away.clone()];
+    let retry = "enabled: true, initial_interval: 20ms, max_interval: 50ms, max_elapsed_time: 0s";
+    let balancer = collector(&format!(
+        "exporters: {{ loadbalancing: {{ sending_queue: {{ queue_size: 100 }}, retry_on_failure: {{ {retry} }}, \
+         protocol: {{ otlp: {{ {backends}, tls: {{ insecure: true }}, compression: none }} }}, resolver: {{ static: {{ hostnames: {names:?} }} }} }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [loadbalancing] }} }} }}"
+    ));
+    let client = grpc(&balancer);
+    for number in 0..5 {
+        let outcome = send(&client, request(number * 50, 50)).await;
+        let taken = matches!(outcome, Outcome::Taken { rejected: 0, .. });
+        assert!(taken, "{outcome:?}");
+    }
+    // The one that lives has its part long before the other comes.
+    until("one has its part", || {
+        files[0].0.exists() && files[0].spans().len() > 100
+    })
+    .await;
+    assert!(traces(&balancer).held() > 0);
+    let second = sink(&files[1], &away);
+    until("all is sent", || traces(&balancer).held() == 0).await;
+    let [balance, ..] = balancer.end().await;
+    assert_eq!((balance.accepted, balance.exported), (500, 500));
+    first.end().await;
+    second.end().await;
+    let all = files.each_ref().map(traces_of);
+    assert!(all.iter().all(|traces| traces.len() > 50));
+    assert!(all[0].is_disjoint(&all[1]));
+    let spans = files.each_ref().map(|file| file.spans().len());
+    assert_eq!(spans.iter().sum::<usize>(), 500, "none twice: {spans:?}");
+}
+
+#[tokio::test]
+async fn backends_have_so_much_time_to_take_a_batch() {
+    // It takes connections, and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let name = silent.local_addr().expect("an address").to_string();
+    let balancer = collector(&format!(
+        "exporters: {{ loadbalancing: {{ timeout: 200ms, \
+         protocol: {{ otlp: {{ timeout: 1h, sending_queue: {{ enabled: false }}, tls: {{ insecure: true }} }} }}, resolver: {{ static: {{ hostnames: ['{name}'] }} }} }} }}\n\
+         service: {{ {NO_METRICS}, pipelines: {{ traces: {{ receivers: [otlp], exporters: [loadbalancing] }} }} }}"
+    ));
+    let outcome = send(&grpc(&balancer), request(0, 50)).await;
+    assert!(!matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    let balance = traces(&balancer);
+    assert_eq!((balance.failed, balance.held()), (100, 0));
+}
+
 #[tokio::test]
 async fn the_addresses_of_a_host_are_backends() {
     let file = TempFile::new();

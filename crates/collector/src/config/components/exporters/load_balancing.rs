@@ -4,6 +4,8 @@ use super::Exporter;
 use super::otlp_grpc::{self, OtlpGrpcExporter};
 use crate::config::components::shared::address::host_port;
 use crate::config::components::shared::grpc;
+use crate::config::components::shared::queue::{self, Queue};
+use crate::config::components::shared::retry::{self, Retry};
 use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt, required};
 
@@ -16,6 +18,20 @@ pub struct LoadBalancingExporter {
     pub resolver: Resolver,
     /// What goes to one backend.
     pub routing: Routing,
+    /// What waits before all backends, and what becomes of what a backend did not take.
+    pub own: Option<Own>,
+}
+
+/// `sending_queue`, `retry_on_failure` and `timeout` of the exporter itself. With any of them, data
+/// that a backend did not take are divided again among the backends of then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Own {
+    /// What waits before all backends.
+    pub queue: Option<Queue>,
+    /// What becomes of failures.
+    pub retry: Option<Retry>,
+    /// Time for all backends to take a batch; 0: no bound.
+    pub timeout_ns: u64,
 }
 
 /// `resolver`
@@ -94,17 +110,15 @@ const RESOLVERS: &[Opt] = &[
     opt("aws_cloud_map", Kind::Any, "", "the instances of a service in AWS Cloud Map").refused("not yet: use 'dns'"),
 ];
 
-const OWN_REASON: &str = "each backend has its own: write it under 'protocol::otlp'";
-
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     opt("protocol", Kind::Section(&[PROTOCOL]), "", "how backends are spoken to"),
     required("resolver", Kind::Section(&[RESOLVERS]), "who the backends are: one of these"),
     opt("routing_key", Kind::Text, "traceID", "what goes to one backend: `traceID` or `service`; others are refused"),
     opt("routing_attributes", Kind::Texts, "", "attributes that go to one backend").refused("not yet: 'routing_key' is traceID or service"),
-    opt("timeout", Kind::Any, "", "of all backends").refused(OWN_REASON),
-    opt("sending_queue", Kind::Any, "", "before all backends").refused(OWN_REASON),
-    opt("retry_on_failure", Kind::Any, "", "of all backends").refused(OWN_REASON),
+    opt("timeout", Kind::Duration, "0s", "time for all backends to take a batch; 0: no bound"),
+    opt("sending_queue", Kind::Maybe(queue::TABLE), "", "what waits before all backends, beside the queue of each"),
+    opt("retry_on_failure", Kind::Maybe(retry::TABLE), "", "what a backend did not take is divided again among the backends of then; only with `enabled: true`"),
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
@@ -130,6 +144,7 @@ fn parse(section: &Section<'_>) -> Exporter {
         let queue = otlp.section("sending_queue");
         queue.error("storage", "the queues of backends are not kept yet");
     }
+    let own = own(section);
     let key = section.text("routing_key");
     let routing = match key.as_str() {
         "" | "traceID" => Routing::TraceId,
@@ -148,7 +163,27 @@ fn parse(section: &Section<'_>) -> Exporter {
         otlp: settings,
         resolver: resolver(&section.section("resolver")),
         routing,
+        own,
     }))
+}
+
+/// None where nothing of it is written: then batches go to the queues of the backends at once.
+fn own(section: &Section<'_>) -> Option<Own> {
+    let queue = section.maybe("sending_queue");
+    let retry = section.maybe("retry_on_failure");
+    // As in the Collector, which does not try again here unless it is told to.
+    if let Some(retry) = &retry
+        && retry.written("enabled").is_none()
+    {
+        section.warn("retry_on_failure", "has no effect without 'enabled: true'");
+    }
+    let retry = retry.filter(|retry| retry.written("enabled").is_some());
+    let own = Own {
+        queue: queue.as_ref().and_then(queue::queue),
+        retry: retry.as_ref().and_then(retry::retry),
+        timeout_ns: section.duration_ns("timeout"),
+    };
+    (own.queue.is_some() || own.retry.is_some() || own.timeout_ns > 0).then_some(own)
 }
 
 fn resolver(section: &Section<'_>) -> Resolver {

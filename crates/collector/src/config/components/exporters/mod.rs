@@ -43,12 +43,9 @@ impl Exporter {
             Exporter::OtlpGrpc(exporter) => exporter.queue.as_ref(),
             Exporter::OtlpHttp(exporter) => exporter.queue.as_ref(),
             Exporter::Kafka(exporter) => exporter.queue.as_ref(),
-            // Each backend of a load balancer has its own.
-            Exporter::LoadBalancing(_)
-            | Exporter::Debug(_)
-            | Exporter::File(_)
-            | Exporter::Dashboard(_)
-            | Exporter::Nop => None,
+            // Each backend has one of its own besides.
+            Exporter::LoadBalancing(exporter) => exporter.own.as_ref()?.queue.as_ref(),
+            Exporter::Debug(_) | Exporter::File(_) | Exporter::Dashboard(_) | Exporter::Nop => None,
         }
     }
 
@@ -71,7 +68,9 @@ impl Exporter {
     #[must_use]
     pub fn any_queue(&self) -> Option<&Queue> {
         match self {
-            Exporter::LoadBalancing(exporter) => exporter.otlp.queue.as_ref(),
+            Exporter::LoadBalancing(exporter) if exporter.own.is_none() => {
+                exporter.otlp.queue.as_ref()
+            }
             other => other.queue(),
         }
     }

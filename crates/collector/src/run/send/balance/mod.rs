@@ -12,6 +12,7 @@ mod ring;
 mod split;
 #[cfg(test)]
 mod tests;
+mod tier;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -25,6 +26,7 @@ use tokio::time::Instant;
 pub use attempts::Attempts;
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 pub(in crate::run) use split::split_by;
+pub(super) use tier::Remains;
 
 use self::ring::Ring;
 use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, outlet, queue};
@@ -54,6 +56,8 @@ pub struct Balancer {
     table: Mutex<Arc<Table>>,
     backends: Mutex<Backends>,
     closing: AtomicBool,
+    /// A backend that takes a batch makes its sender wait for the outcome.
+    backends_wait: bool,
     /// It knows no backend since then, in nanoseconds of the UNIX epoch; 0: it knows some.
     no_backends_since_ns: AtomicU64,
     /// What the resolver did.
@@ -177,6 +181,7 @@ fn start_in(
         table: Mutex::default(),
         backends: Mutex::default(),
         closing: false.into(),
+        backends_wait: { settings.otlp.queue.as_ref() }.is_none_or(|queue| queue.wait_for_result),
         no_backends_since_ns: now_unix_ns().into(),
         counts: Counts::default(),
     });
@@ -343,6 +348,7 @@ impl Balancer {
             stored: None,
             files: &mut Files::new(),
             traces: None,
+            balancer: None,
         };
         let name = format!("{} ({endpoint})", self.name);
         let (sender, end) = queue::start(&name, (target, Signal::Traces), around, outside)?;

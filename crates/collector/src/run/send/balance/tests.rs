@@ -58,6 +58,7 @@ pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter
         },
         resolver: Resolver::Static(names.iter().map(|name| (*name).to_owned()).collect()),
         routing: Routing::TraceId,
+        own: None,
     }
 }
 

@@ -84,8 +84,7 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
             }
             Outcome::Refused(why) => {
                 batch.receipt.custody.fail(Fate::Refused);
-                lose(shared, batch);
-                shared.tell(&format!("{} records lost: {why}", batch.records));
+                lose(shared, batch, &prepared, &why);
                 return Delivered::Settled(Ending::Never);
             }
             Outcome::Busy { after, why } => (after, why),
@@ -98,17 +97,20 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
                 }
             }
             None => {
-                lose(shared, batch);
-                shared.tell(&format!("{} records lost: {why}", batch.records));
+                lose(shared, batch, &prepared, &why);
                 return Delivered::Settled(Ending::Failed);
             }
         }
     }
 }
 
-fn lose(shared: &Shared, batch: &Batch) {
-    count(&shared.counts.failed, batch.records);
-    batch.receipt.lose(batch.records, Loss::ExportFailed);
+/// What nobody has taken of a batch is lost.
+fn lose(shared: &Shared, batch: &Batch, prepared: &Prepared, why: &str) {
+    let records = prepared.records_left(batch);
+    count(&shared.counts.sent, batch.records - records);
+    count(&shared.counts.failed, records);
+    batch.receipt.lose(records, Loss::ExportFailed);
+    shared.tell(&format!("{records} records lost: {why}"));
 }
 
 fn count(counter: &AtomicU64, records: u64) {

@@ -42,6 +42,7 @@ fn started(common: &Common, exporter: &Exporter) -> (Arc<Sender>, SenderEnd) {
         stored: None,
         files: &mut Files::new(),
         traces: None,
+        balancer: None,
     };
     send::start("out", exporter, Signal::Traces, outside).expect("an exporter")
 }
