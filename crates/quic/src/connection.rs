@@ -22,6 +22,10 @@ const DATA_BYTES_MAX: usize = 16 << 10;
 /// Most datagrams that are made for one send: what 64 KiB hold of the largest.
 const SEGMENTS_MAX: usize = 44;
 
+/// How many datagrams a closed connection reads, each of which it answers. Of those that follow, it
+/// reads the second, the fourth, the eighth and so on (RFC 9000 §10.2.1).
+const READ_WHEN_CLOSED: u64 = 8;
+
 /// Streams for requests that a client opens before they are needed, as far as the server permits: the
 /// library does not tell how many it permits.
 const REQUESTS_AHEAD_MAX: u64 = 128;
@@ -76,6 +80,8 @@ pub struct Connection {
     news: News,
     lost: Option<Lost>,
     paths: Paths,
+    /// Datagrams that came after the connection was closed.
+    after_close: u64,
     /// The client has shown by a token that it has its address (RFC 9000 §8.1).
     is_validated: bool,
     is_established: bool,
@@ -110,6 +116,7 @@ impl Connection {
             told: VecDeque::new(),
             news: News::default(),
             lost: None,
+            after_close: 0,
             is_validated,
             is_established: false,
             has_early_data: false,
@@ -188,14 +195,25 @@ impl Connection {
         self.inner.stats().udp_rx.datagrams
     }
 
-    /// Reads a datagram, unless the peer's address has changed too often.
+    /// Reads a datagram, unless the peer's address has changed too often, or many have come after the
+    /// connection was closed.
     pub fn feed(&mut self, now_ns: u64, datagram: Datagram) {
+        if self.inner.is_closed() && !self.reads_when_closed() {
+            return;
+        }
         let current = self.inner.remote_address();
         if self.paths.admits(datagram.peer, current, now_ns) {
             self.inner.handle_event(datagram.event);
             self.migrations += u64::from(self.inner.remote_address() != current);
             self.look();
         }
+    }
+
+    /// Counts a datagram that comes after the connection was closed. Returns whether it is read.
+    fn reads_when_closed(&mut self) -> bool {
+        self.after_close += 1;
+        let beyond = self.after_close.saturating_sub(READ_WHEN_CLOSED);
+        beyond == 0 || beyond.is_power_of_two() && beyond > 1
     }
 
     /// When [`Connection::expire`] is due, monotonic nanoseconds.

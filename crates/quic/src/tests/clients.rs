@@ -327,3 +327,27 @@ fn a_closed_connection_can_be_forgotten() {
         assert_eq!(side.endpoint.connections(), 0);
     }
 }
+
+/// A peer that goes on sending to a closed connection gets fewer and fewer answers.
+#[test]
+fn a_closed_connection_answers_rarely() {
+    // Few enough to be sent at once.
+    const DATAGRAMS: usize = 200;
+    let mut pair = Pair::new(&Limits::default(), "one.test");
+    pair.run(|pair| pair.client().news().is_established);
+    let now_ns = pair.now_ns;
+    pair.server().close(now_ns, 0x107, b"");
+    let mut bytes = Vec::new();
+    assert!(pair.server().transmit(now_ns, &mut bytes).is_some());
+    let mut answers = 0;
+    for _ in 0..DATAGRAMS {
+        pair.client().write(0, b"x", false);
+        while let Some(packet) = pair.client().transmit(now_ns, &mut bytes) {
+            pair.server.coming.push_back(packet.bytes.to_vec());
+        }
+        pair.step(false);
+        answers += pair.client.coming.drain(..).count();
+    }
+    assert!((10..=20).contains(&answers), "{answers}");
+    pair.run(|pair| pair.server().is_drained());
+}
