@@ -351,3 +351,20 @@ fn a_closed_connection_answers_rarely() {
     assert!((10..=20).contains(&answers), "{answers}");
     pair.run(|pair| pair.server().is_drained());
 }
+
+/// A client that completes its handshake and does nothing more costs one datagram of the largest size.
+#[test]
+fn larger_datagrams_are_tried_once() {
+    const SMALLEST: usize = 1200;
+    const LARGEST: usize = 1452;
+    let mut pair = Pair::new(&Limits::default(), "one.test");
+    let (mut large, mut steps) = (Vec::new(), 0);
+    pair.run(|pair| {
+        let sizes = pair.client.coming.iter().map(Vec::len);
+        large.extend(sizes.filter(|size| *size > SMALLEST));
+        steps += 1;
+        steps > 500
+    });
+    assert!(pair.client().news().is_established);
+    assert_eq!(large, [LARGEST]);
+}
