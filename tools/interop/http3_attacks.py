@@ -115,6 +115,9 @@ class Short:
         for settings, options in kinds:
             proxy = Proxy(self.program, self.folder, self.helpers.origin, TIMEOUT, settings, options)
             with proxy:
+                # What the first client costs is no attack's.
+                with self.helpers.good_client(proxy.port):
+                    time.sleep(0.3)
                 for attack in attacks:
                     if (attack.settings, attack.options) == (settings, options):
                         self.attack(proxy, attack)
