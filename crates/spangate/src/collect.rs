@@ -11,8 +11,9 @@ use collector::config::source::Outside;
 use collector::config::{self, Config, Diagnostic, Receiver};
 use collector::dashboard::{self, Store};
 use collector::run::account::Balance;
-use collector::run::{Collector, END_MAX, Log, Setup};
+use collector::run::{Collector, END_MAX, Host, Listeners, Log, Setup, View};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
 
 pub(crate) use options::COMMAND;
 use options::{Command, Options};
@@ -122,12 +123,33 @@ struct Running {
     config: Config,
     log: Log,
     collector: Collector,
+    listeners: Listeners,
+    /// Collectors of earlier configurations, which end.
+    earlier: Vec<Earlier>,
+}
+
+/// A collector that another one replaced. Exporters of that one may still send what it accepted.
+struct Earlier {
+    view: Arc<View>,
+    ends: JoinHandle<[Balance; 3]>,
+}
+
+impl Earlier {
+    /// Whether all records that it accepted are accounted for.
+    fn is_over(&self) -> bool {
+        let mut accounts = self.view.accounts.iter();
+        self.ends.is_finished() && accounts.all(|account| account.balance().held() == 0)
+    }
 }
 
 impl Running {
-    /// Starts a configuration, which takes over `traces` from the one before. Prints why it cannot
-    /// start.
-    fn start(options: &Options, config: Config, traces: Option<Arc<Store>>) -> Option<Running> {
+    /// Starts a configuration, which takes over traces and sockets from the one before. Prints why
+    /// it cannot start.
+    fn start(
+        options: &Options,
+        config: Config,
+        (traces, listeners): (Option<Arc<Store>>, Listeners),
+    ) -> Option<Running> {
         let log = match log::open(&config.telemetry.logs) {
             Ok(log) => log,
             Err(reason) => {
@@ -142,7 +164,11 @@ impl Running {
             memory_used_bytes: crate::sys::memory_used_bytes,
             traces: dashboard::store_for([&config], traces),
         };
-        let collector = match Collector::start(&config, setup) {
+        let host = Host {
+            listeners: listeners.clone(),
+            ..Host::default()
+        };
+        let collector = match Collector::start_in(&config, setup, &host) {
             Ok(collector) => collector,
             Err(error) => {
                 log.error(&error.0);
@@ -161,6 +187,8 @@ impl Running {
             config,
             log,
             collector,
+            listeners,
+            earlier: Vec::new(),
         })
     }
 
@@ -171,14 +199,27 @@ impl Running {
             config,
             log,
             collector,
+            earlier,
+            ..
         } = self;
         let view = Arc::clone(&collector.view);
         let mut waits = tokio::time::interval(TELL_EVERY);
-        let ended = collector.end();
+        let ended = async {
+            let balances = collector.end().await;
+            let mut earlier_views = Vec::new();
+            for one in earlier {
+                // One whose task failed has an account all the same.
+                if !one.ends.is_finished() {
+                    let _ = one.ends.await;
+                }
+                earlier_views.push(one.view);
+            }
+            (balances, earlier_views)
+        };
         tokio::pin!(ended);
-        let balances = loop {
+        let (balances, earlier) = loop {
             tokio::select! {
-                balances = &mut ended => break balances,
+                ended = &mut ended => break ended,
                 _ = waits.tick() => tell_waiting(&log, &view.waiting()),
                 _ = interrupt.recv() => {
                     log.error("SIGINT: pending records are lost");
@@ -186,26 +227,80 @@ impl Running {
                 }
             }
         };
-        let is_whole = tell_accounts(&log, &balances);
+        let mut is_whole = tell_accounts(&log, &balances);
+        // Exporters had records of these, which are settled now.
+        for view in earlier {
+            let balances = view.accounts.each_ref().map(|account| account.balance());
+            log.info("accounts of an earlier configuration, complete now:");
+            is_whole &= tell_accounts(&log, &balances);
+        }
         Some((config, log, is_whole))
     }
 
-    /// Reads the configuration again, ends the running collector as at the end of the process, and
-    /// starts the new configuration. A faulty configuration changes nothing. If the new one does
-    /// not start, the previous one starts again. None: nothing runs any more.
-    async fn reload(self, options: &Options, interrupt: &mut Signals) -> Option<Running> {
+    /// Reads the configuration again. A faulty one, or one that does not start, changes nothing.
+    ///
+    /// The new collector starts beside the old one, and takes over its sockets; what the old one
+    /// has not sent, the exporters of the new one send. Where both would use the same files, the old
+    /// one ends first. None: nothing runs any more.
+    async fn reload(mut self, options: &Options, interrupt: &mut Signals) -> Option<Running> {
         self.log.info("SIGHUP: reading the configuration again");
         let Some(next) = load(options) else {
             self.log
                 .error("the configuration is invalid: the running one stays active");
             return Some(self);
         };
-        let traces = self.collector.view.traces.clone();
+        self.end_of_earlier(interrupt).await?;
+        let kept = (self.collector.view.traces.clone(), self.listeners.clone());
+        if !self.config.has_files() && !next.has_files() {
+            let Some(mut new) = Running::start(options, next, kept) else {
+                self.log
+                    .error("the new configuration does not start: the running one stays active");
+                return Some(self);
+            };
+            new.earlier = std::mem::take(&mut self.earlier);
+            new.earlier
+                .push(self.end_for(Arc::clone(&new.collector.view)));
+            return Some(new);
+        }
         let (before, log, _) = self.end(interrupt).await?;
-        Running::start(options, next, traces.clone()).or_else(|| {
+        Running::start(options, next, kept.clone()).or_else(|| {
             log.error("the new configuration does not start: the previous one starts again");
-            Running::start(options, before, traces)
+            Running::start(options, before, kept)
         })
+    }
+
+    /// Waits for collectors that still hand over what they have to this one. None: a signal
+    /// interrupted that.
+    async fn end_of_earlier(&mut self, interrupt: &mut Signals) -> Option<()> {
+        for one in &mut self.earlier {
+            if one.ends.is_finished() {
+                continue;
+            }
+            self.log
+                .info("waiting for the previous configuration to end");
+            tokio::select! {
+                _ = &mut one.ends => {}
+                _ = interrupt.recv() => {
+                    self.log.error("SIGINT: pending records are lost");
+                    return None;
+                }
+            }
+        }
+        self.earlier.retain(|one| !one.is_over());
+        Some(())
+    }
+
+    /// Ends beside the collector that replaces this one.
+    fn end_for(self, next: Arc<View>) -> Earlier {
+        self.collector.stop_listening();
+        let view = Arc::clone(&self.collector.view);
+        let ends = tokio::spawn(async move {
+            let balances = self.collector.end_for(&next).await;
+            self.log.info("the previous configuration has ended");
+            tell_accounts(&self.log, &balances);
+            balances
+        });
+        Earlier { view, ends }
     }
 }
 
@@ -237,7 +332,7 @@ async fn live(options: &Options, config: Config) -> ExitCode {
         crate::say_error("error: cannot install the signal handlers\n");
         return ExitCode::FAILURE;
     };
-    let Some(mut running) = Running::start(options, config, None) else {
+    let Some(mut running) = Running::start(options, config, (None, Listeners::default())) else {
         return ExitCode::FAILURE;
     };
     loop {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use ::config::model::{CollectorSection, Config};
 use collector::config::{Signal, gates};
 use collector::dashboard::{self, Store};
-use collector::run::{Collector, Host, Log, Setup, Sharing, View};
+use collector::run::{Collector, Host, Listeners, Log, Setup, Sharing, View};
 use door::Door;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -68,6 +68,7 @@ impl Collectors {
         let host = |section: &CollectorSection| Host {
             memory_percent: (MEMORY_PERCENT / sections.len() as u64).max(1),
             sharing: Sharing::Shared,
+            listeners: Listeners::default(),
             root_wait: section.root_wait,
         };
         let mut collectors = Collectors {

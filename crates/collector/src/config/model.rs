@@ -93,6 +93,15 @@ pub struct NotStarted {
 }
 
 impl Config {
+    /// Whether it has files that no other configuration of a process may use at the same time.
+    #[must_use]
+    pub fn has_files(&self) -> bool {
+        let mut extensions = self.extensions.iter();
+        let mut exporters = self.exporters.iter();
+        extensions.any(|one| matches!(one.settings, Extension::FileStorage(_)))
+            || exporters.any(|one| matches!(one.settings, Exporter::File(_)))
+    }
+
     /// The places of the pipelines that get what the proxy records that runs this configuration:
     /// those of its receivers `proxy`, or where it has none those of its first receiver `otlp`.
     #[must_use]

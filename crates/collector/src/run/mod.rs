@@ -27,5 +27,5 @@ pub mod translate;
 
 pub use charge::{Charge, Memory};
 pub use log::{Level, Log};
-pub use receive::{Intake, Sharing};
+pub use receive::{Intake, Listeners, Sharing};
 pub use start::{Collector, END_MAX, Host, Setup, StartError, View};

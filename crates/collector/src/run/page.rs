@@ -17,7 +17,7 @@ use tail::store::Budget;
 use super::auth::Authenticators;
 use super::charge::Memory;
 use super::metrics;
-use super::receive::{Answer, Intake, Listening, Opening, Probe, Protocol, Sharing, listen};
+use super::receive::{Answer, Intake, Listening, Opening, Probe, Protocol, listen};
 use super::start::View;
 use crate::config::Config;
 use crate::config::components::extensions::health_check::HealthCheck;
@@ -107,7 +107,7 @@ pub fn metrics(
     (host, port): (&str, u16),
     naming: Naming,
     view: Arc<View>,
-    sharing: Sharing,
+    opening: Opening<'_>,
 ) -> Result<Listening, String> {
     let answer = move |request: &Request<Incoming>| match request.uri().path() {
         "/metrics" => text(
@@ -125,8 +125,8 @@ pub fn metrics(
     // Whoever scrapes is asked nothing.
     let opening = Opening {
         auth: &Authenticators::default(),
-        sharing,
         wanted: None,
+        ..opening
     };
     serve(server, Arc::new(answer), opening)
 }

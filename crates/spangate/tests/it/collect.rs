@@ -169,20 +169,21 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
     collector.signal("HUP");
     collector.line("the running one stays active");
     send(&address);
-    // A valid configuration takes over after the pending traces were decided and accounted for.
+    // A valid one takes over, at the same sockets, and the previous one ends beside it.
     let other = CONFIG.replace("traces:", "traces/other:");
     collector.folder.write("collector.yaml", &other);
     collector.signal("HUP");
+    assert_eq!(collector.address("otlp grpc"), address);
+    collector.line("running: traces/other");
+    send(&address);
+    collector.line("the previous configuration has ended");
     let account = collector.line("spans: ");
     assert!(
         account.contains(" + 0 lost at the end + 0 held; 0 refused"),
         "{account}"
     );
     assert!(!account.contains("spans: 0 accepted"), "{account}");
-    let address = collector.address("otlp grpc");
-    collector.line("running: traces/other");
-    send(&address);
-    // If the port of the new one is in use, it does not start, and the previous one starts again.
+    // Where the port of the new one is in use, it does not start, which changes nothing.
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = taken.local_addr().expect("an address").port();
     let wrong = other.replace(
@@ -191,12 +192,82 @@ fn a_hangup_reads_the_configuration_again_and_loses_nothing() {
     );
     collector.folder.write("collector.yaml", &wrong);
     collector.signal("HUP");
+    collector.line("the running one stays active");
+    send(&address);
+    // With files of its own, the previous one ends first, and starts again where the next does not.
+    let files = wrong.replace("  nop:", "  nop:\n  file: { path: out.json }");
+    let files = files.replace("[nop]", "[nop, file]");
+    collector.folder.write("collector.yaml", &files);
+    collector.signal("HUP");
     collector.line("the previous one starts again");
     let address = collector.address("otlp grpc");
     send(&address);
     collector.line("running: traces/other");
     collector.signal("TERM");
     assert!(collector.child.wait().expect("an end").success());
+}
+
+/// An address that no other test uses, where nobody listens yet.
+fn nobody_yet() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.78:0").expect("a port");
+    listener.local_addr().expect("an address").to_string()
+}
+
+/// While a back end is away, hangups refuse nothing, and what waits for it goes on waiting.
+#[test]
+fn a_hangup_hands_over_what_waits_for_a_back_end_that_is_away() {
+    const TRACES: u64 = 20;
+    let away = nobody_yet();
+    let retry = "initial_interval: 50ms, max_interval: 100ms, max_elapsed_time: 0s";
+    let exporter = format!(
+        "  otlphttp: {{ endpoint: 'http://{away}', sending_queue: {{ num_consumers: 2 }}, retry_on_failure: {{ {retry} }} }}"
+    );
+    let config = CONFIG.replace("  nop:", &exporter);
+    let config = config.replace(
+        "[tail_sampling, batch], exporters: [nop]",
+        "[], exporters: [otlphttp]",
+    );
+    let mut collector = Running::start(&config);
+    let address = collector.address("otlp http");
+    let endpoint = format!("http://{address}");
+    let traces = TRACES.to_string();
+    let words = "tracegen --quiet --protocol http --traces";
+    let words: Vec<_> = { words.split(' ') }
+        .chain([&*traces, "--endpoint", &endpoint])
+        .collect();
+    let send = || assert!(output(&words).status.success());
+    send();
+    for number in 0..3 {
+        let next = config.replace("traces:", &format!("traces/{number}:"));
+        collector.folder.write("collector.yaml", &next);
+        collector.signal("HUP");
+        assert_eq!(collector.address("otlp http"), address);
+        collector.line(&format!("running: traces/{number}"));
+        send();
+    }
+    let sink = CONFIG.replace(
+        "http: { endpoint: '127.0.0.1:0'",
+        &format!("http: {{ endpoint: '{away}'"),
+    );
+    let mut sink = Running::start(&sink.replace("[tail_sampling, batch]", "[]"));
+    sink.line("running");
+    collector.signal("TERM");
+    let exit = collector.child.wait().expect("an end");
+    let said: Vec<_> = collector.lines.try_iter().collect();
+    assert!(exit.success(), "{said:?}");
+    let accepted = |account: &str| -> u64 {
+        let (_, account) = account.split_once("spans: ").expect("an account");
+        let (number, _) = account.split_once(" accepted").expect("a number");
+        number.parse().expect("a number")
+    };
+    sink.signal("TERM");
+    let account = sink.line("spans: ");
+    assert!(sink.child.wait().expect("an end").success());
+    let last = said
+        .iter()
+        .rfind(|line| line.contains("spans: "))
+        .expect("an account");
+    assert_eq!(accepted(&account), 4 * accepted(last), "{said:#?}");
 }
 
 #[test]

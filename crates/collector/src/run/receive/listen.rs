@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 use super::bounds::Bounds;
+use super::listeners::{Keep, Listeners};
 use super::protocol::{Protocol, Settings};
 use super::serve::{Server, builder, run};
 use super::{Intake, tls};
@@ -54,7 +55,13 @@ impl Listening {
     }
 }
 
-pub(super) enum Socket {
+pub(super) struct Socket {
+    pub listener: Listener,
+    /// For the next configuration, as long as this one listens.
+    _keep: Keep,
+}
+
+pub(super) enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
@@ -77,6 +84,8 @@ pub struct Opening<'a> {
     pub auth: &'a Authenticators,
     /// Who else listens there.
     pub sharing: Sharing,
+    /// The sockets of the process.
+    pub listeners: &'a Listeners,
     /// What components ask of requests.
     pub wanted: Option<&'a Wanted>,
 }
@@ -90,7 +99,7 @@ pub fn listen(
     intake: Arc<Intake>,
     opening: Opening<'_>,
 ) -> Result<Listening, String> {
-    let Opening { auth, sharing, .. } = opening;
+    let Opening { auth, .. } = opening;
     let (address, tls_settings, protocols): (&Listen, _, &[&[u8]]) = match protocol.settings() {
         Settings::Grpc(grpc) => (&grpc.listen, &grpc.tls, &[b"h2"]),
         Settings::Http(http) => (&http.listen, &http.tls, &[b"h2", b"http/1.1"]),
@@ -105,10 +114,10 @@ pub fn listen(
         )?))),
         None => None,
     };
-    let socket = open(address, sharing)?;
-    let local = match &socket {
-        Socket::Tcp(listener) => listener.local_addr().ok(),
-        Socket::Unix(_) => None,
+    let socket = open(address, opening)?;
+    let local = match &socket.listener {
+        Listener::Tcp(listener) => listener.local_addr().ok(),
+        Listener::Unix(_) => None,
     };
     let (end, ended) = watch::channel(false);
     let server = Arc::new(Server {
@@ -130,23 +139,40 @@ pub fn listen(
     })
 }
 
-fn open(listen: &Listen, sharing: Sharing) -> Result<Socket, String> {
+fn open(listen: &Listen, opening: Opening<'_>) -> Result<Socket, String> {
+    let Opening {
+        sharing, listeners, ..
+    } = opening;
     match listen {
         Listen::Unix(path) => {
             let failed = |error: io::Error| format!("{path}: {error}");
-            // A socket that nobody listens to is left over from another life, and is replaced.
-            let is_served = std::os::unix::net::UnixStream::connect(path).is_ok();
-            if is_served && sharing == Sharing::Alone {
-                return Err(failed(io::ErrorKind::AddrInUse.into()));
-            }
-            let fd = socket(Addr::Unix(path.as_bytes().into()), sharing).map_err(failed)?;
+            let open = || {
+                // A socket that nobody listens to is left over from another life, and is replaced.
+                let is_served = std::os::unix::net::UnixStream::connect(path).is_ok();
+                if is_served && sharing == Sharing::Alone {
+                    return Err(io::ErrorKind::AddrInUse.into());
+                }
+                socket(Addr::Unix(path.as_bytes().into()), sharing)
+            };
+            let (fd, keep) = listeners
+                .open(format!("unix {path}"), open)
+                .map_err(failed)?;
             let listener = UnixListener::from_std(fd.into());
-            Ok(Socket::Unix(listener.map_err(failed)?))
+            Ok(Socket {
+                listener: Listener::Unix(listener.map_err(failed)?),
+                _keep: keep,
+            })
         }
         Listen::Tcp { host, port, family } => {
             let failed = |error: io::Error| format!("{host}:{port}: {error}");
-            let listener = bind(host, *port, *family, sharing).map_err(failed)?;
-            Ok(Socket::Tcp(listener))
+            let address = format!("tcp {host}:{port} {family:?}");
+            let open = || bind(host, *port, *family, sharing);
+            let (fd, keep) = listeners.open(address, open).map_err(failed)?;
+            let listener = TcpListener::from_std(fd.into());
+            Ok(Socket {
+                listener: Listener::Tcp(listener.map_err(failed)?),
+                _keep: keep,
+            })
         }
     }
 }
@@ -162,8 +188,8 @@ fn socket(address: Addr, sharing: Sharing) -> io::Result<OwnedFd> {
     net::listen::open(&ListenAddr::Bind(address), &options)
 }
 
-/// Opens a TCP socket; to be called within the runtime.
-fn bind(host: &str, port: u16, family: Family, sharing: Sharing) -> io::Result<TcpListener> {
+/// Opens a TCP socket.
+fn bind(host: &str, port: u16, family: Family, sharing: Sharing) -> io::Result<OwnedFd> {
     // Every address: that of version 6 takes both.
     let hosts: &[&str] = match (host, family) {
         ("", Family::V4) => &["0.0.0.0"],
@@ -180,7 +206,7 @@ fn bind(host: &str, port: u16, family: Family, sharing: Sharing) -> io::Result<T
             };
             if is_meant {
                 match socket(Addr::Inet(address), sharing) {
-                    Ok(fd) => return TcpListener::from_std(fd.into()),
+                    Ok(fd) => return Ok(fd),
                     Err(error) => last = error,
                 }
             }

@@ -20,7 +20,7 @@ use super::activity::{Activity, Begun, Over};
 use super::body::ReadUntil;
 use super::bounds::{Bounds, Late, at, spread};
 use super::grpc::Service;
-use super::listen::Socket;
+use super::listen::{Listener, Socket};
 use super::protocol::{Protocol, Settings};
 use super::status::Fault;
 use super::watched::Watched;
@@ -138,14 +138,14 @@ async fn accept(
 ) -> io::Result<(Connection, tokio::sync::OwnedSemaphorePermit)> {
     let permit = Arc::clone(room).acquire_owned().await;
     let permit = permit.map_err(io::Error::other)?;
-    let connection = match socket {
-        Socket::Tcp(listener) => {
+    let connection = match &socket.listener {
+        Listener::Tcp(listener) => {
             let (stream, from) = listener.accept().await?;
             // Answers are short, and awaited.
             stream.set_nodelay(true)?;
             Connection::Tcp(stream, from.ip())
         }
-        Socket::Unix(listener) => Connection::Unix(listener.accept().await?.0),
+        Listener::Unix(listener) => Connection::Unix(listener.accept().await?.0),
     };
     Ok((connection, permit))
 }

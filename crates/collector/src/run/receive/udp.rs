@@ -3,6 +3,7 @@
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use socket2::{Domain, Socket, Type};
@@ -10,7 +11,7 @@ use tokio::net::UdpSocket;
 use tokio::sync::watch;
 
 use super::status::Fault;
-use super::{Intake, Listening, Sharing};
+use super::{Intake, Listening, Opening, Sharing};
 use crate::config::Signal;
 use crate::config::components::receivers::jaeger::Agent;
 use crate::run::translate::jaeger;
@@ -27,18 +28,24 @@ pub fn listen(
     agent: &Agent,
     is_compact: bool,
     intake: Arc<Intake>,
-    sharing: Sharing,
+    opening: Opening<'_>,
 ) -> Result<Listening, String> {
     let failed = |error: io::Error| format!("{}:{}: {error}", agent.host, agent.port);
-    let socket = open(agent, sharing).map_err(failed)?;
+    let address = format!("udp {}:{}", agent.host, agent.port);
+    let bind = || open(agent, opening.sharing).map(OwnedFd::from);
+    let (fd, keep) = opening.listeners.open(address, bind).map_err(failed)?;
+    let socket = UdpSocket::from_std(fd.into()).map_err(failed)?;
     let address = socket.local_addr().ok();
     let (end, ended) = watch::channel(false);
     let bytes_max = agent.datagram_bytes_max.min(DATAGRAM_BYTES_MAX);
-    let task = tokio::spawn(run(socket, bytes_max, is_compact, intake, ended));
+    let task = tokio::spawn(async move {
+        run(socket, bytes_max, is_compact, intake, ended).await;
+        drop(keep);
+    });
     Ok(Listening::new(address, task, end))
 }
 
-fn open(agent: &Agent, sharing: Sharing) -> io::Result<UdpSocket> {
+fn open(agent: &Agent, sharing: Sharing) -> io::Result<Socket> {
     // Every address: that of version 6 takes both.
     let hosts: &[&str] = match agent.host.as_str() {
         "" => &["::", "0.0.0.0"],
@@ -48,7 +55,7 @@ fn open(agent: &Agent, sharing: Sharing) -> io::Result<UdpSocket> {
     for host in hosts {
         for address in (*host, agent.port).to_socket_addrs()? {
             match bind(agent, address, sharing) {
-                Ok(socket) => return UdpSocket::from_std(socket.into()),
+                Ok(socket) => return Ok(socket),
                 Err(error) => last = error,
             }
         }

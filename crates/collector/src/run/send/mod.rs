@@ -27,12 +27,13 @@ pub use queue::{Counts, Failing, Sender, SenderEnd};
 pub use room::Room;
 
 use super::Log;
-use super::account::Account;
+use super::account::{Account, Loss};
 use super::auth::Authenticators;
+use super::consume::{Consumer, Refusal, Refused};
 use super::data::Batch;
 use super::kafka;
 use super::process::dashboard::Shown;
-use super::storage::Stored;
+use super::storage::{Ending, Pledge, Stored};
 use crate::config::components::shared::queue::Queue;
 use crate::config::components::shared::retry::Retry;
 use crate::config::{Exporter, Signal};
@@ -178,6 +179,30 @@ pub(super) fn start(
         }
     };
     queue::start(name, (target, signal), around, outside)
+}
+
+/// Hands a batch to a component as soon as there is room, or until a time: then it is lost. Senders
+/// who wait by the pledge go on waiting.
+async fn hand_over(to: &dyn Consumer, batch: Batch, pledge: Pledge, until: Option<Instant>) {
+    let mut next = Some(batch);
+    while let Some(batch) = next.take() {
+        let Err(given_back) = to.consume(batch) else {
+            // Whoever has it now has made a promise of their own.
+            return pledge.end(Ending::Done);
+        };
+        let Refused { batch, refusal } = *given_back;
+        let is_over = until.is_some_and(|until| Instant::now() >= until);
+        let cause = match refusal {
+            Refusal::Busy(no_room) if !is_over => {
+                tokio::time::sleep(no_room.after).await;
+                next = Some(batch);
+                continue;
+            }
+            Refusal::Busy(_) | Refusal::Closing => Loss::Shutdown,
+            Refusal::Malformed(_) => Loss::Dropped,
+        };
+        batch.receipt.lose(batch.records, cause);
+    }
 }
 
 const NONE: Around = Around {

@@ -51,6 +51,8 @@ pub struct Sender {
 
 /// The other side, to be ended.
 pub struct SenderEnd {
+    /// The exporter's id, and what it sends.
+    pub of: (String, Signal),
     shared: Arc<Shared>,
     tasks: JoinSet<()>,
     cut: watch::Sender<bool>,
@@ -179,7 +181,12 @@ pub(super) fn start(
     let sender = Sender {
         shared: Arc::clone(&shared),
     };
-    let end = SenderEnd { shared, tasks, cut };
+    let end = SenderEnd {
+        of: (name.to_owned(), signal),
+        shared,
+        tasks,
+        cut,
+    };
     Ok((Arc::new(sender), end))
 }
 
@@ -506,6 +513,14 @@ impl SenderEnd {
         tasks::ended_by(&mut self.tasks, until, cut).await;
         while let Some(waiting) = self.shared.pop() {
             stored::leave_behind(waiting);
+        }
+    }
+
+    /// Ends without sending what waits: that goes to another exporter, as there is room. What has
+    /// none until a time is lost.
+    pub async fn hand_to(self, other: Arc<Sender>, until: Instant) {
+        for (batch, pledge) in self.leave().await {
+            super::hand_over(&*other, batch, pledge, Some(until)).await;
         }
     }
 

@@ -26,7 +26,7 @@ use super::process::passage::Passage;
 use super::process::probabilistic_sampler::ProbabilisticSampler;
 use super::process::tail::Tail;
 use super::process::{filter, memory_bytes, memory_limiter};
-use super::receive::{Entrance, Intake, Listening, Opening, Sharing};
+use super::receive::{Entrance, Intake, Listeners, Listening, Opening, Sharing};
 use super::send::{Balancer, Sender, SenderEnd};
 use super::storage::{self, Opened, Recovery, StorageView};
 use super::tasks;
@@ -58,12 +58,14 @@ pub struct Setup {
 }
 
 /// Where a collector runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Host {
     /// Per cent of the memory that waiting traces may take where no `memory_limiter` says less.
     pub memory_percent: u64,
     /// Whether its ports may be those of a process that ends soon.
     pub sharing: Sharing,
+    /// The sockets of the process, which this collector takes over where it listens too.
+    pub listeners: Listeners,
     /// A trace whose root the proxy around it records is decided as long after that has come, where
     /// the settings have no `decision_wait_after_root_received`; zero: that shortens nothing.
     pub root_wait: Duration,
@@ -75,6 +77,7 @@ impl Default for Host {
         Host {
             memory_percent: BUDGET_PERCENT,
             sharing: Sharing::Alone,
+            listeners: Listeners::default(),
             root_wait: Duration::ZERO,
         }
     }
@@ -94,8 +97,8 @@ pub struct Collector {
     /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
     stages: Vec<Stage>,
     senders: Vec<SenderEnd>,
-    /// Each with the queue before it, where there is one.
-    balancers: Vec<(Option<SenderEnd>, Arc<Balancer>)>,
+    /// Each with the queue before it, where there is one, and its id.
+    balancers: Vec<(Option<SenderEnd>, String, Arc<Balancer>)>,
     /// Of ourselves, served to the end.
     pages: Vec<(String, Listening)>,
     /// Who are sent the own metrics.
@@ -162,6 +165,18 @@ pub struct SamplerView {
 }
 
 impl View {
+    /// The queue of an exporter, by its id and signal.
+    fn sender(&self, of: &(String, Signal)) -> Option<Arc<Sender>> {
+        let mut senders = self.senders.iter();
+        let found = senders.find(|(id, signal, _)| (id, signal) == (&of.0, &of.1));
+        found.map(|(.., sender)| Arc::clone(sender))
+    }
+
+    fn balancer(&self, of: &str) -> Option<Arc<Balancer>> {
+        let found = self.balancers.iter().find(|(id, _)| id == of);
+        found.map(|(_, balancer)| Arc::clone(balancer))
+    }
+
     /// What the end of the collector waits for, in words.
     #[must_use]
     pub fn waiting(&self) -> Vec<String> {
@@ -222,9 +237,11 @@ impl Collector {
         }
         let auth = std::mem::take(&mut build.auth);
         let wanted = Wanted::by(config);
+        host.listeners.begin();
         let opening = Opening {
             auth: &auth,
             sharing: host.sharing,
+            listeners: &host.listeners,
             wanted: wanted.as_ref(),
         };
         let of_proxy = build.intake_of_proxy();
@@ -248,7 +265,8 @@ impl Collector {
         let views = views.map(|(id, opened)| (id.clone(), opened.view()));
         let senders = build.senders.into_iter();
         let balancers = build.balancers.iter();
-        let ends = balancers.map(|(id, one)| (build.tiers.remove(id), Arc::clone(one)));
+        let ends =
+            balancers.map(|(id, one)| (build.tiers.remove(id), id.to_string(), Arc::clone(one)));
         let ends = ends.collect();
         let balancers = build.balancers.into_iter();
         let balancers: Vec<_> = balancers.map(|(id, one)| (id.to_string(), one)).collect();
@@ -336,6 +354,16 @@ impl Collector {
     /// Takes nothing more, decides on what waits, sends what is kept, and ends; what is not sent by
     /// then is lost, and counted. The account at the end, by signal.
     pub async fn end(self) -> [Balance; 3] {
+        self.end_with(None).await
+    }
+
+    /// The same with a collector that runs in its place: what an exporter has not sent is sent by
+    /// that one's exporter of the same id. Its records count as held here until then.
+    pub async fn end_for(self, next: &View) -> [Balance; 3] {
+        self.end_with(Some(next)).await
+    }
+
+    async fn end_with(self, next: Option<&View>) -> [Balance; 3] {
         let until = Instant::now() + END_MAX;
         self.health.ready(false);
         for intake in self.intakes.iter().chain([&self.of_proxy]) {
@@ -356,14 +384,23 @@ impl Collector {
         }
         let mut ends = tokio::task::JoinSet::new();
         for sender in self.senders {
-            ends.spawn(sender.end(until));
+            let heir = next.and_then(|next| next.sender(&sender.of));
+            ends.spawn(end_sender(sender, heir, until));
         }
-        for (tier, balancer) in self.balancers {
+        for (tier, id, balancer) in self.balancers {
+            let tier = tier.map(|tier| {
+                let heir = next.and_then(|next| next.sender(&tier.of));
+                (tier, heir)
+            });
+            let heir = next.and_then(|next| next.balancer(&id));
             ends.spawn(async move {
-                if let Some(tier) = tier {
-                    tier.end(until).await;
+                if let Some((tier, heir)) = tier {
+                    end_sender(tier, heir, until).await;
                 }
-                balancer.end(until).await;
+                match heir {
+                    Some(heir) => balancer.hand_to(heir, until).await,
+                    None => balancer.end(until).await,
+                }
             });
         }
         tasks::ended(&mut ends).await;
@@ -386,6 +423,14 @@ impl Collector {
             .accounts
             .each_ref()
             .map(|account| account.balance())
+    }
+}
+
+/// Sends what waits, or hands it to the exporter that comes after.
+async fn end_sender(sender: SenderEnd, heir: Option<Arc<Sender>>, until: Instant) {
+    match heir {
+        Some(heir) => sender.hand_to(heir, until).await,
+        None => sender.end(until).await,
     }
 }
 

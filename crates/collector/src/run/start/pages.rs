@@ -44,7 +44,7 @@ pub(super) fn serve(
     for reader in &config.telemetry.metrics.readers {
         if let Reader::Prometheus { host, port, naming } = reader {
             let listen = (host.as_str(), *port);
-            let page = page::metrics(listen, *naming, Arc::clone(view), opening.sharing);
+            let page = page::metrics(listen, *naming, Arc::clone(view), opening);
             let page = page.map_err(|why| {
                 StartError(format!("service::telemetry::metrics::readers: {why}"))
             })?;

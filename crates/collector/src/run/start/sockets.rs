@@ -26,9 +26,7 @@ pub(super) fn open(
         entrances.push(entrance);
         let opened = match socket {
             Socket::Listen(protocol) => listen(protocol, intake, opening),
-            Socket::Agent(agent, is_compact) => {
-                listen_udp(agent, is_compact, intake, opening.sharing)
-            }
+            Socket::Agent(agent, is_compact) => listen_udp(agent, is_compact, intake, opening),
         };
         let opened =
             opened.map_err(|why| StartError(format!("{place}: receiver '{id}', {name}: {why}")))?;

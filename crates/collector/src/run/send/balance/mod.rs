@@ -32,11 +32,10 @@ use self::ring::Ring;
 use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, outlet, queue};
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
-use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Permit, Permits, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
-use crate::run::storage::{Ending, Pledge};
+use crate::run::storage::Pledge;
 use crate::run::tasks::{ended, ended_by};
 
 /// Backends that are used, of those that a host has.
@@ -377,7 +376,7 @@ impl Balancer {
             self.common.log.info(&line);
             backends.tasks.spawn(async move {
                 for (batch, pledge) in backend.leave().await {
-                    own.consume_or_wait(batch, pledge).await;
+                    super::hand_over(&*own, batch, pledge, None).await;
                 }
             });
         }
@@ -385,30 +384,40 @@ impl Balancer {
         while backends.tasks.try_join_next().is_some() {}
     }
 
-    /// Hands a batch to its backends, as soon as they have room.
-    async fn consume_or_wait(&self, batch: Batch, pledge: Pledge) {
-        let mut next = Some(batch);
-        while let Some(batch) = next.take() {
-            let Err(given_back) = self.consume(batch) else {
-                // Whoever has it now has made a promise of their own.
-                return pledge.end(Ending::Done);
-            };
-            let Refused { batch, refusal } = *given_back;
-            let cause = match refusal {
-                Refusal::Busy(no_room) => {
-                    tokio::time::sleep(no_room.after).await;
-                    next = Some(batch);
-                    continue;
-                }
-                Refusal::Closing => Loss::Shutdown,
-                Refusal::Malformed(_) => Loss::Dropped,
-            };
-            batch.receipt.lose(batch.records, cause);
-        }
-    }
-
     /// Sends what waits until a time; what is left then is lost, and counted.
     pub async fn end(&self, until: Instant) {
+        self.end_resolving(until).await;
+        let mut ends = JoinSet::new();
+        for backend in self.take_running() {
+            ends.spawn(backend.end(until));
+        }
+        ended(&mut ends).await;
+    }
+
+    /// Ends without sending what waits: that goes to another load balancer, as there is room. What
+    /// has none until a time is lost.
+    pub async fn hand_to(&self, other: Arc<Balancer>, until: Instant) {
+        self.end_resolving(until).await;
+        let mut ends = JoinSet::new();
+        for backend in self.take_running() {
+            let other = Arc::clone(&other);
+            ends.spawn(async move {
+                for (batch, pledge) in backend.leave().await {
+                    super::hand_over(&*other, batch, pledge, Some(until)).await;
+                }
+            });
+        }
+        ended(&mut ends).await;
+    }
+
+    fn take_running(&self) -> Vec<Backend> {
+        self.closing.store(true, Relaxed);
+        let running = std::mem::take(&mut self.backends().running);
+        running.into_values().collect()
+    }
+
+    /// Asks for backends no more, and waits for those that are going, until a time.
+    async fn end_resolving(&self, until: Instant) {
         if let Some(resolver) = self.backends().resolver.take() {
             resolver.abort();
         }
@@ -422,13 +431,6 @@ impl Balancer {
             let cut = || self.closing.store(true, Relaxed);
             ended_by(&mut tasks, until, cut).await;
         }
-        self.closing.store(true, Relaxed);
-        let running = std::mem::take(&mut self.backends().running);
-        let mut ends = JoinSet::new();
-        for backend in running.into_values() {
-            ends.spawn(backend.end(until));
-        }
-        ended(&mut ends).await;
     }
 }
 

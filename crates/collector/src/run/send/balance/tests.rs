@@ -15,6 +15,7 @@ use crate::config::components::shared::queue::{Queue, QueueBatch, Sizer};
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
 use crate::run::account::Account;
+use crate::run::account::Loss;
 use crate::run::auth::Authenticators;
 use crate::run::consume::Does;
 use crate::run::send::Room;
