@@ -1,6 +1,6 @@
 //! `h3`: the proxies side by side with HTTP/3 clients, in turn, round after round.
 
-mod load;
+pub mod load;
 
 use crate::Failure;
 use crate::cases::{Body, LARGE, SMALL, Secured};
@@ -123,6 +123,7 @@ fn plan(case: &Case, proxy: &Running, seconds: u32) -> Plan {
         streams: case.streams(),
         fresh: case.load == Load::Full,
         seconds,
+        pace: None,
     }
 }
 

@@ -8,7 +8,7 @@ pub mod latency;
 mod line;
 pub mod open_loop;
 pub mod probe;
-mod schedule;
+pub mod schedule;
 pub mod tally;
 
 pub use connect::{Offer, config, connect};

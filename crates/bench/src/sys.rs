@@ -107,13 +107,13 @@ pub fn ticks_per_second() -> u64 {
     u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100)
 }
 
-/// A timer of tokio's that is more exact than tokio's milliseconds.
+/// A timer as a file descriptor, which is readable once it has expired.
 #[cfg(feature = "tls")]
-pub struct Timer(AsyncFd<OwnedFd>);
+pub struct TimerFd(OwnedFd);
 
 #[cfg(feature = "tls")]
-impl Timer {
-    /// A timer that is not armed, in a runtime.
+impl TimerFd {
+    /// A timer that is not armed.
     ///
     /// # Errors
     /// Descriptors or memory are exhausted.
@@ -122,16 +122,14 @@ impl Timer {
         // SAFETY: takes two integers.
         let fd = check(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) })?;
         // SAFETY: the descriptor is new and nobody else owns it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        // SAFETY: an owned descriptor stays open, and the same, until it is dropped.
-        Ok(Self(unsafe { AsyncFd::register(fd) }?))
+        Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    /// Waits for `time`.
+    /// Arms it for `time` from now. It is not readable before.
     ///
     /// # Errors
     /// Those of `timerfd_settime(2)`.
-    pub async fn wait(&self, time: Duration) -> io::Result<()> {
+    pub fn arm(&self, time: Duration) -> io::Result<()> {
         let value = libc::itimerspec {
             it_interval: libc::timespec {
                 tv_sec: 0,
@@ -143,10 +141,42 @@ impl Timer {
                 tv_nsec: libc::c_long::from(time.subsec_nanos().max(1).cast_signed()),
             },
         };
-        let (fd, old) = (self.0.get_ref().as_raw_fd(), std::ptr::null_mut());
+        let (fd, old) = (self.0.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: the pointer is to a valid itimerspec; the old value is not requested. Setting the
         // timer clears an unread expiry.
         check(unsafe { libc::timerfd_settime(fd, 0, &raw const value, old) })?;
+        Ok(())
+    }
+}
+
+#[cfg(feature = "tls")]
+impl AsRawFd for TimerFd {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// A timer of tokio's that is more exact than tokio's milliseconds.
+#[cfg(feature = "tls")]
+pub struct Timer(AsyncFd<TimerFd>);
+
+#[cfg(feature = "tls")]
+impl Timer {
+    /// A timer that is not armed, in a runtime.
+    ///
+    /// # Errors
+    /// Descriptors or memory are exhausted.
+    pub fn new() -> io::Result<Self> {
+        // SAFETY: an owned descriptor stays open, and the same, until it is dropped.
+        Ok(Self(unsafe { AsyncFd::register(TimerFd::new()?) }?))
+    }
+
+    /// Waits for `time`.
+    ///
+    /// # Errors
+    /// Those of `timerfd_settime(2)`.
+    pub async fn wait(&self, time: Duration) -> io::Result<()> {
+        self.0.get_ref().arm(time)?;
         self.0.readable().await?.clear_ready();
         Ok(())
     }

@@ -7,6 +7,7 @@ use crate::Failure;
 use crate::certs::Certificates;
 use crate::clock;
 use crate::findings::{self, Findings, Options};
+use crate::h3::load;
 use crate::https::open_loop::{self, Plan};
 use crate::https::probe;
 use crate::origin::{self, Bodies, Origin};
@@ -27,6 +28,7 @@ pub const HELP: &str = findings::help!(
 --connections N    persistent client connections (200)
 --waiting N        requests that can wait for a connection; further ones are dropped (1000)
 --threads N        threads of the generator (1)
+--http3            over HTTP/3, one request at a time on each connection; --threads is 1
 "
 );
 
@@ -48,6 +50,7 @@ struct Shape {
     connections: u32,
     waiting: u32,
     threads: u32,
+    http3: bool,
 }
 
 impl Default for Shape {
@@ -60,6 +63,7 @@ impl Default for Shape {
             connections: 200,
             waiting: 1000,
             threads: 1,
+            http3: false,
         }
     }
 }
@@ -121,6 +125,10 @@ impl Shape {
                 self.rates = list.split(',').map(str::parse).collect::<Result<_, _>>()?;
                 return Ok(true);
             }
+            "http3" => {
+                self.http3 = true;
+                return Ok(true);
+            }
             "start" => &mut self.start,
             "max" => &mut self.max,
             "seconds" => &mut self.seconds,
@@ -148,6 +156,9 @@ impl Shape {
                     .into(),
             );
         }
+        if self.http3 && self.threads > 1 {
+            return Err("--http3 has one thread".into());
+        }
         if self.threads == 0 || self.connections < self.threads {
             return Err(
                 "--threads must be at least 1, and --connections at least --threads".into(),
@@ -166,6 +177,22 @@ fn doubling(start: u32, max: u32) -> Vec<u32> {
     .collect()
 }
 
+/// The same load over HTTP/3.
+fn over_http3(plan: &Plan) -> load::Plan {
+    load::Plan {
+        address: plan.address,
+        path: plan.path,
+        connections: plan.connections,
+        streams: 1,
+        fresh: false,
+        seconds: plan.seconds,
+        pace: Some(load::Pace {
+            per_second: plan.per_second,
+            waiting_max: plan.waiting_max,
+        }),
+    }
+}
+
 /// State that all steps share.
 struct Place {
     shape: Shape,
@@ -177,7 +204,11 @@ struct Place {
 impl Place {
     fn start(&self, program: &Installed) -> Result<Running, Failure> {
         let setting = Setting {
-            listener: Listener::Https(self.server.clone()),
+            listener: if self.shape.http3 {
+                Listener::Http3(self.server.clone())
+            } else {
+                Listener::Https(self.server.clone())
+            },
             servers: Servers::Default,
             workers: None,
             connections_max: 2 * self.shape.connections + FILES_SPARE,
@@ -196,12 +227,9 @@ impl Place {
         let mut able = Vec::new();
         for (place, program) in programs.into_iter().enumerate() {
             let name = program.peer.name;
-            match self
-                .start(&program)
-                .and_then(|proxy| probe::tls(proxy.listen, false))
-            {
-                Ok(probed) => {
-                    let version = format!("{}; {}", program.version(), probed.usual);
+            match self.probe(&program) {
+                Ok(negotiated) => {
+                    let version = format!("{}; {negotiated}", program.version());
                     findings.versions.push((name.to_owned(), version));
                     able.push(program);
                 }
@@ -210,6 +238,28 @@ impl Place {
             }
         }
         Ok(able)
+    }
+
+    /// The result of a negotiation, as text.
+    fn probe(&self, program: &Installed) -> Result<String, Failure> {
+        if !self.shape.http3 {
+            let proxy = self.start(program)?;
+            return Ok(probe::tls(proxy.listen, false)?.usual.to_string());
+        }
+        if !program.peer.http3 {
+            return Err("its configuration has no HTTP/3 here".into());
+        }
+        let proxy = self.start(program)?;
+        let plan = load::Plan {
+            address: proxy.listen,
+            path: PATH,
+            connections: 1,
+            streams: 1,
+            fresh: false,
+            seconds: 1,
+            pace: None,
+        };
+        load::load(&plan).map(|_| "HTTP/3".to_owned())
     }
 
     /// Every rate through every proxy that still serves it, in turn.
@@ -241,6 +291,7 @@ impl Place {
         }
         let shape = &self.shape;
         let proxy = self.start(program)?;
+        let begin = || (clock::now(), Machine::now(), proxy.process.usage());
         let plan = Plan {
             address: proxy.listen,
             path: PATH,
@@ -250,10 +301,13 @@ impl Place {
             threads: shape.threads,
             waiting_max: shape.waiting,
         };
-        let (mut tally, (start, machine, before)) = open_loop::run(&plan, || {
-            (clock::now(), Machine::now(), proxy.process.usage())
-        })
-        .map_err(|problem| format!("{}: {problem}", proxy.name))?;
+        let ran = if shape.http3 {
+            load::paced(&over_http3(&plan), begin)
+        } else {
+            open_loop::run(&plan, begin)
+        };
+        let (mut tally, (start, machine, before)) =
+            ran.map_err(|problem| format!("{}: {problem}", proxy.name))?;
         let busy = Machine::now().busy_since(machine);
         let wall = clock::now() - start;
         let (cpu_us, _) = proxy.process.usage().since(before);

@@ -3,7 +3,7 @@
 //! The client is made of the same parts as the proxy's connections to servers: `quic`, and the codec
 //! of `http`. Each connection has a UDP socket of its own.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
@@ -17,9 +17,11 @@ use quic::{Arrival, Client, Connection, Endpoint, Keys, Limits, Owner, Records, 
 
 use crate::Failure;
 use crate::clock;
-use crate::https::PATIENCE;
+use crate::https::latency::Latencies;
+use crate::https::schedule::Schedule;
 use crate::https::tally::Tally;
-use crate::sys;
+use crate::https::{PATIENCE, open_loop};
+use crate::sys::{self, TimerFd};
 use crate::wrk::Outcome;
 
 /// `TLS_AES_128_GCM_SHA256` and X25519, which all clients of comparisons offer alone.
@@ -36,6 +38,8 @@ const RECORDS_BYTES_MAX: usize = 256 << 10;
 const WAIT_MS: i32 = 5;
 /// Most sockets that are served after one wait.
 const EVENTS_MAX: usize = 256;
+/// The timer's token in the epoll set.
+const TIMER: u64 = u64::MAX;
 /// HTTP/3's code for the end of a connection that is not needed any more (RFC 9114 §8.1).
 const NO_ERROR: u64 = 0x100;
 
@@ -54,6 +58,67 @@ pub struct Plan {
     pub fresh: bool,
     /// The duration.
     pub seconds: u32,
+    /// Requests are sent at a constant rate, one at a time on each connection.
+    pub pace: Option<Pace>,
+}
+
+/// A constant rate.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// Requests per second.
+    pub per_second: u32,
+    /// Most requests that wait for a connection.
+    pub waiting_max: u32,
+}
+
+/// What is due of a load at a constant rate.
+struct Due {
+    schedule: Schedule,
+    /// None before all connections have had an answer.
+    start: Option<Instant>,
+    waiting: VecDeque<Instant>,
+    waiting_max: usize,
+    dropped: u64,
+    lateness: Latencies,
+    timer: TimerFd,
+}
+
+impl Due {
+    fn new(pace: Pace, seconds: u32) -> io::Result<Due> {
+        Ok(Due {
+            schedule: Schedule::new(pace.per_second, seconds, 0, 1),
+            start: None,
+            waiting: VecDeque::new(),
+            waiting_max: pace.waiting_max as usize,
+            dropped: 0,
+            lateness: Latencies::default(),
+            timer: TimerFd::new()?,
+        })
+    }
+
+    /// Adds what is due now, and arms the timer for the next. `free`: connections without a request.
+    fn take(&mut self, free: usize) -> io::Result<()> {
+        let Some(start) = self.start else {
+            return Ok(());
+        };
+        let passed = clock::now() - start;
+        while let Some(due) = self.schedule.take(passed) {
+            self.lateness.record(passed - due);
+            if self.waiting.len() < self.waiting_max + free {
+                self.waiting.push_back(start + due);
+            } else {
+                self.dropped += 1;
+            }
+        }
+        match self.schedule.due() {
+            Some(next) => self.timer.arm(next.saturating_sub(passed)),
+            None => Ok(()),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.start.is_some() && self.schedule.due().is_none() && self.waiting.is_empty()
+    }
 }
 
 /// A connection, or the place of one that is to begin.
@@ -71,6 +136,8 @@ struct Place {
     /// The first records of the codec, which leave when streams can be opened.
     first: Vec<u8>,
     is_established: bool,
+    /// It has had an answer.
+    is_warm: bool,
     is_over: bool,
 }
 
@@ -83,6 +150,7 @@ struct Load<'a> {
     places: Vec<Place>,
     ends: Instant,
     tally: Tally,
+    due: Option<Due>,
     received: ReceiveBatch,
     sent: SendBatch,
     packets: Vec<u8>,
@@ -93,6 +161,52 @@ struct Load<'a> {
 /// # Errors
 /// The client cannot be set up, or no connection is made.
 pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
+    let mut load = begin(plan)?;
+    load.run()?;
+    let outcome = load.tally.outcome();
+    if outcome.requests == 0 {
+        return Err("no request was answered over HTTP/3".into());
+    }
+    Ok(outcome)
+}
+
+/// Makes all connections, calls `begin`, and runs a load at a constant rate, whose latencies count
+/// from when each request was due. Returns its result and that of `begin`.
+///
+/// # Errors
+/// The client cannot be set up, or not all connections are made.
+pub fn paced<T>(plan: &Plan, begun: impl FnOnce() -> T) -> Result<(open_loop::Tally, T), Failure> {
+    let mut load = begin(plan)?;
+    load.ends = clock::now() + PATIENCE;
+    load.run()?;
+    if !load.places.iter().all(|place| place.is_warm) {
+        return Err("not all connections were made over HTTP/3".into());
+    }
+    load.tally = Tally::start();
+    let started = begun();
+    load.ends = clock::now() + Duration::from_secs(u64::from(plan.seconds)) + PATIENCE;
+    if let Some(due) = &mut load.due {
+        due.start = Some(clock::now());
+    }
+    load.run()?;
+    let left = load.places.iter().map(|place| place.asked.len() as u64);
+    let left = left.sum::<u64>();
+    load.close();
+    let (latencies, errors) = load.tally.into_times();
+    let (dropped, lateness) = load.due.map_or_else(Default::default, |due| {
+        (due.dropped + due.waiting.len() as u64, due.lateness)
+    });
+    let tally = open_loop::Tally {
+        latencies,
+        lateness,
+        errors: errors + left,
+        dropped,
+    };
+    Ok((tally, started))
+}
+
+/// The connections of a load begin.
+fn begin(plan: &Plan) -> Result<Load<'_>, Failure> {
     let keys = Keys::new(&random()?);
     let endpoint = Endpoint::new(&Setup {
         keys: &keys,
@@ -125,6 +239,9 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
         places: Vec::new(),
         ends: tally.started() + Duration::from_secs(u64::from(plan.seconds)),
         tally,
+        due: { plan.pace }
+            .map(|pace| Due::new(pace, plan.seconds))
+            .transpose()?,
         received: ReceiveBatch::new(),
         sent: SendBatch::default(),
         packets: Vec::new(),
@@ -135,12 +252,11 @@ pub fn load(plan: &Plan) -> Result<Outcome, Failure> {
         load.places.push(place);
         load.serve(number)?;
     }
-    load.run()?;
-    let outcome = load.tally.outcome();
-    if outcome.requests == 0 {
-        return Err("no request was answered over HTTP/3".into());
+    if let Some(due) = &load.due {
+        let bits = libc::EPOLLIN as u32;
+        load.epoll.add(due.timer.as_raw_fd(), bits, TIMER)?;
     }
-    Ok(outcome)
+    Ok(load)
 }
 
 /// Bytes that differ from run to run: ids of connections must.
@@ -191,6 +307,7 @@ impl Load<'_> {
             begun: clock::now(),
             first,
             is_established: false,
+            is_warm: false,
             is_over: false,
         })
     }
@@ -198,13 +315,18 @@ impl Load<'_> {
     /// Serves the connections until the time is over.
     fn run(&mut self) -> Result<(), Failure> {
         let mut events = Events::with_capacity(EVENTS_MAX);
-        while clock::now() < self.ends && !sys::interrupted() {
+        while clock::now() < self.ends && !self.is_done() && !sys::interrupted() {
             let ready = self.epoll.wait(&mut events, WAIT_MS)?;
             for event in 0..ready {
-                let number = events.get(event).token as usize;
+                let token = events.get(event).token;
+                if token == TIMER {
+                    continue;
+                }
+                let number = token as usize;
                 self.receive(number);
                 self.serve(number)?;
             }
+            self.ask_what_is_due()?;
             let now_ns = self.now_ns();
             for number in 0..self.places.len() {
                 let connection = &mut self.places[number].connection;
@@ -214,10 +336,45 @@ impl Load<'_> {
                 }
             }
         }
+        if self.due.is_none() {
+            self.close();
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
         for number in 0..self.places.len() {
             let now_ns = self.now_ns();
             self.places[number].connection.close(now_ns, NO_ERROR, b"");
             self.transmit(number);
+        }
+    }
+
+    /// Whether a load at a constant rate has all answers: those that make the connections warm, or
+    /// all.
+    fn is_done(&self) -> bool {
+        match &self.due {
+            None => false,
+            Some(due) if due.start.is_none() => self.places.iter().all(|place| place.is_warm),
+            Some(due) => due.is_over() && self.places.iter().all(|place| place.asked.is_empty()),
+        }
+    }
+
+    /// Gives what is due to connections that are free.
+    fn ask_what_is_due(&mut self) -> Result<(), Failure> {
+        let is_free = |place: &Place| place.is_established && place.asked.is_empty();
+        let free = self.places.iter().filter(|place| is_free(place)).count();
+        let Some(due) = &mut self.due else {
+            return Ok(());
+        };
+        due.take(free)?;
+        for number in 0..self.places.len() {
+            if self.due.as_ref().is_none_or(|due| due.waiting.is_empty()) {
+                break;
+            }
+            if is_free(&self.places[number]) {
+                self.serve(number)?;
+            }
         }
         Ok(())
     }
@@ -344,6 +501,7 @@ impl Load<'_> {
                     _ => continue,
                 };
                 if ends && let Some(asked) = place.asked.remove(&stream.0) {
+                    place.is_warm = true;
                     self.tally.answered(now - asked);
                     place.is_over |= self.plan.fresh;
                 }
@@ -368,7 +526,13 @@ impl Load<'_> {
         let now = clock::now();
         let plan = self.plan;
         let place = &mut self.places[number];
-        let most = if plan.fresh { 1 } else { plan.streams as usize };
+        let most = match &self.due {
+            // One that makes the connection warm, then one at a time.
+            Some(due) if due.start.is_none() => usize::from(!place.is_warm),
+            Some(due) => usize::from(!due.waiting.is_empty()),
+            None if plan.fresh => 1,
+            None => plan.streams as usize,
+        };
         if place.is_over || plan.fresh && !place.asked.is_empty() {
             return;
         }
@@ -385,8 +549,9 @@ impl Load<'_> {
                 place.is_over |= place.codec.got_goaway() && place.asked.is_empty();
                 break;
             };
+            let due = self.due.as_mut().and_then(|due| due.waiting.pop_front());
             let begun = if plan.fresh { place.begun } else { now };
-            place.asked.insert(stream.0, begun);
+            place.asked.insert(stream.0, due.unwrap_or(begun));
         }
         place.records.send(&mut place.connection, &out);
     }

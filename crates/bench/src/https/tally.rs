@@ -49,6 +49,14 @@ impl Tally {
         self.example.get_or_insert(why);
     }
 
+    /// The times of all answers, and the number of errors. Prints the first error.
+    pub fn into_times(self) -> (Latencies, u64) {
+        if let Some(example) = &self.example {
+            eprintln!("{} errors; the first: {example}", self.errors);
+        }
+        (self.latencies, self.errors)
+    }
+
     /// The outcome of the run, which ends now. Prints the first error, and whether the client may
     /// have been the limit.
     pub fn outcome(mut self) -> Outcome {
