@@ -14,6 +14,7 @@ use crate::config::{Config, Signal};
 use crate::run::View;
 use crate::run::account::Balance;
 use crate::run::metrics::Sum;
+use crate::run::process::outside::OUTSIDE;
 
 /// The store that the exporters `dashboard` of a process's configurations share; none where there
 /// are none. Where one was there before, it goes on, with the limits of now.
@@ -233,7 +234,8 @@ pub struct Warning {
 /// # Errors
 /// The first thing that is wrong with the text.
 pub fn dry_run(store: &Store, text: &str, now_ms: u64) -> Result<DryRunAnswer, PoliciesFault> {
-    let (settings, told) = policies(text)?;
+    let (mut settings, told) = policies(text)?;
+    settings.outside = OUTSIDE;
     // What does not compile is a fault of the text, so that this one is not seen.
     let run = store.dry_run(&settings, now_ms);
     let run = run.map_err(|refusal| PoliciesFault {

@@ -1,5 +1,6 @@
 //! Whether a condition is true of a subject, and what values are.
 
+use super::Outside;
 use super::parser::{Math, Term, Test};
 use super::value::{self, Value, compare};
 use otlp::scan::{Around, Event, Slots, Span};
@@ -18,6 +19,8 @@ pub struct Subject<'a, 's, 'k> {
     pub event: Option<(Event<'a>, usize)>,
     /// What statements keep for each other: a `KeyValueList`.
     pub cache: &'a [u8],
+    /// The clock and random numbers.
+    pub outside: Outside,
 }
 
 /// Why a condition cannot be evaluated.
@@ -35,6 +38,8 @@ pub enum Failure {
     Size,
     /// A value is nested too deeply.
     Depth,
+    /// There is no clock here, or there are no random numbers.
+    Outside,
 }
 
 impl fmt::Display for Failure {
@@ -46,6 +51,7 @@ impl fmt::Display for Failure {
             Failure::Syntax => "a text is not what it must be",
             Failure::Size => "a value is too large",
             Failure::Depth => "a value is nested too deeply",
+            Failure::Outside => "there is no clock here, or there are no random numbers",
         })
     }
 }
@@ -148,14 +154,23 @@ fn math<'a>(op: Math, left: &Value<'a>, right: &Value<'a>) -> Result<Value<'a>, 
         (Value::Int(left), Value::Float(right)) => Value::Float(float(*left as f64, *right)),
         (Value::Float(left), Value::Int(right)) => Value::Float(float(*left, *right as f64)),
         (Value::Float(left), Value::Float(right)) => Value::Float(float(*left, *right)),
-        (Value::Time(left), Value::Time(right)) if op == Math::Sub => {
-            Value::Duration(int(*left, *right)?)
-        }
+        (
+            Value::Time(left) | Value::Zoned(left, _),
+            Value::Time(right) | Value::Zoned(right, _),
+        ) if op == Math::Sub => Value::Duration(int(*left, *right)?),
         (Value::Time(left), Value::Duration(right)) if matches!(op, Math::Add | Math::Sub) => {
             Value::Time(int(*left, *right)?)
         }
+        (Value::Zoned(left, zone), Value::Duration(right))
+            if matches!(op, Math::Add | Math::Sub) =>
+        {
+            Value::Zoned(int(*left, *right)?, zone.clone())
+        }
         (Value::Duration(left), Value::Time(right)) if op == Math::Add => {
             Value::Time(int(*left, *right)?)
+        }
+        (Value::Duration(left), Value::Zoned(right, zone)) if op == Math::Add => {
+            Value::Zoned(int(*left, *right)?, zone.clone())
         }
         (Value::Duration(left), Value::Duration(right)) if matches!(op, Math::Add | Math::Sub) => {
             Value::Duration(int(*left, *right)?)

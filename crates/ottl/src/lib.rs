@@ -11,21 +11,25 @@ pub mod fnv;
 mod function;
 mod key;
 mod lexer;
+mod outside;
 mod parser;
 mod path;
 pub mod pattern;
 mod replace;
 mod statement;
 mod value;
+mod zone;
 
 pub use edit::{EDITORS, Edit, Editor, Replace, Strategy, texts};
 pub use eval::{Failure, Subject};
 pub use function::{Function, MISSING, names as function_names};
 pub use key::Found;
+pub use outside::Outside;
 pub use parser::Term;
 pub use path::{Form, Message, Path, kind_of};
 pub use statement::Statement;
 pub use value::{ENTRIES, VALUE_BYTES_MAX, Value, check_depth};
+pub use zone::Zone;
 
 use otlp::scan::Keys;
 use parser::{Parser, Scope};

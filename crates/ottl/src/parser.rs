@@ -229,6 +229,10 @@ impl<'t, 'k> Parser<'t, 'k> {
             Some(Token::Sign(">=")) => Op::Ge,
             _ => {
                 self.at = at;
+                if matches!(self.peek(), Some(Token::Word(word)) if word == "in") {
+                    let why = "OTTL has no operator `in`: write ContainsValue([...], value)";
+                    return Err(self.error(why));
+                }
                 return match left {
                     Term::Literal(Value::Bool(value)) => Ok(Test::Const(value)),
                     Term::Call(_) => Ok(Test::Call(left)),

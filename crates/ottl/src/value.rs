@@ -1,6 +1,6 @@
 //! Values, and how they compare (OTTL, "Comparison Rules").
 
-use super::Failure;
+use super::{Failure, Zone};
 use otlp::scan::{Any, Attributes, VALUE_DEPTH_MAX, attribute};
 use otlp::write;
 use std::borrow::Cow;
@@ -29,6 +29,8 @@ pub enum Value<'a> {
     Bytes(Cow<'a, [u8]>),
     /// Nanoseconds since 1970.
     Time(i64),
+    /// The same, in a time zone that is not UTC.
+    Zoned(i64, Zone),
     /// Nanoseconds.
     Duration(i64),
     /// The attributes of a message, with their field key.
@@ -69,6 +71,14 @@ impl<'a> Value<'a> {
         Value::Text(Cow::Owned(text.into()))
     }
 
+    /// A time in a zone; none is UTC.
+    pub(crate) fn time(ns: i64, zone: Option<Zone>) -> Value<'a> {
+        match zone {
+            None => Value::Time(ns),
+            Some(zone) => Value::Zoned(ns, zone),
+        }
+    }
+
     /// The same value, borrowed.
     pub fn borrow(&self) -> Value<'_> {
         match self {
@@ -93,6 +103,7 @@ impl<'a> Value<'a> {
             Value::Int(value) => Value::Int(value),
             Value::Float(value) => Value::Float(value),
             Value::Time(value) => Value::Time(value),
+            Value::Zoned(value, zone) => Value::Zoned(value, zone),
             Value::Duration(value) => Value::Duration(value),
         }
     }
@@ -117,7 +128,7 @@ impl<'a> Value<'a> {
                     entry(out, key, value);
                 }
             }),
-            Value::Time(_) | Value::Duration(_) => return Err(Failure::Type),
+            Value::Time(_) | Value::Zoned(..) | Value::Duration(_) => return Err(Failure::Type),
         }
         if out.len() - start > VALUE_BYTES_MAX {
             return Err(Failure::Size);
@@ -201,7 +212,10 @@ pub fn compare(op: Op, left: &Value<'_>, right: &Value<'_>) -> bool {
         (Value::Nil, Value::Nil) => Some(Ordering::Equal),
         (Value::Bool(left), Value::Bool(right)) => Some(left.cmp(right)),
         (Value::Int(left), Value::Int(right))
-        | (Value::Time(left), Value::Time(right))
+        | (
+            Value::Time(left) | Value::Zoned(left, _),
+            Value::Time(right) | Value::Zoned(right, _),
+        )
         | (Value::Duration(left), Value::Duration(right)) => Some(left.cmp(right)),
         (Value::Int(left), Value::Float(right)) => (*left as f64).partial_cmp(right),
         (Value::Float(left), Value::Int(right)) => left.partial_cmp(&(*right as f64)),

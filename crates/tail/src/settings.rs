@@ -38,6 +38,8 @@ pub struct TailSampling {
     /// `storage`: where what waits is kept over the end of the process. The engine does not look at
     /// it.
     pub storage: Option<String>,
+    /// The clock and the random numbers of conditions.
+    pub outside: ottl::Outside,
 }
 
 impl Default for TailSampling {
@@ -57,6 +59,7 @@ impl Default for TailSampling {
             trace_bytes_max: 0,
             shards: 1,
             storage: None,
+            outside: ottl::Outside::default(),
         }
     }
 }

@@ -434,6 +434,9 @@ keys that are paths or calls (`attributes[attributes[\"k\"]]`), arguments by nam
 
 Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`), or are of the context. A context reads and writes what
 stands around it. `status`, `events`, `links` and `schema_url` as a whole are no values. What fails under `propagate` has its batch refused for good.
+There is no operator `in`, as in the Collector: `ContainsValue` asks the same. A format of `Time` and `FormatTime` means what it means there; `%o` and
+formats that Go would misread are refused. `Time` reads names in English. Time zones come from the system. `ExtractGrokPatterns` knows the default
+patterns of go-grok; those for single products must be given in `pattern_definitions`.
 Of a resource or scope that is larger than 16 KiB, no more than 512 MiB a request are read with its records: more is refused.
 ";
 
@@ -450,7 +453,7 @@ fn ottl(out: &mut String) {
         "{OTTL}\n- editors: {}\n- functions: {}\n- refused by name: {}\n",
         list(editors.collect()),
         list(ottl::function_names().collect()),
-        list(ottl::MISSING.to_vec()),
+        list(ottl::MISSING.iter().map(|(name, _)| *name).collect()),
     );
 }
 

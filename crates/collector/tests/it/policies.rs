@@ -75,6 +75,7 @@ fn every_option_is_read() {
         trace_bytes_max: 1_000_000,
         shards: 8,
         storage: None,
+        ..TailSampling::default()
     };
     assert_eq!(
         config.processors[0].settings,

@@ -113,8 +113,8 @@ fn statements_that_are_wrong_are_told_with_their_place() {
             "write resource.attributes",
         ),
         (
-            r#"['set(span.attributes["a"], UUID())']"#,
-            "UUID is not supported yet",
+            r#"['set(span.attributes["a"], UserAgent(span.name))']"#,
+            "UserAgent is not supported: the list of user agents",
         ),
         (
             r#"['convert_sum_to_gauge()']"#,

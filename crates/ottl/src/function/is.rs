@@ -71,7 +71,10 @@ fn is_empty(value: &Value<'_>) -> bool {
     match value {
         Value::Nil => true,
         Value::Bool(value) => !value,
-        Value::Int(value) | Value::Time(value) | Value::Duration(value) => *value == 0,
+        Value::Int(value)
+        | Value::Time(value)
+        | Value::Zoned(value, _)
+        | Value::Duration(value) => *value == 0,
         Value::Float(value) => *value == 0.0,
         Value::Text(text) => text.is_empty(),
         // An identifier of zeros is none.

@@ -4,8 +4,9 @@ use super::text::{find, text};
 use super::{Function, eval};
 use crate::eval::Failure;
 use crate::value::{self, Op, Value, compare};
-use otlp::scan::Any;
+use otlp::scan::{Any, Attributes};
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 pub const FUNCTIONS: &[Function] = &[
     eval("Coalesce", &["values"], |args| match &args[0] {
@@ -26,6 +27,11 @@ pub const FUNCTIONS: &[Function] = &[
     eval("Len", &["target"], |args| {
         len(&args[0]).map(|len| Value::Int(len as i64))
     }),
+    eval(
+        "SliceToMap",
+        &["target", "?key_path", "?value_path"],
+        |args| slice_to_map(&args[0], &args[1], &args[2]),
+    ),
     eval("Sort", &["target", "?order"], |args| {
         sort(&args[0], &args[1])
     }),
@@ -34,6 +40,71 @@ pub const FUNCTIONS: &[Function] = &[
         _ => Err(Failure::Type),
     }),
 ];
+
+/// A map of the items of a list that are maps: by a text within each, or by their places; of the
+/// items themselves, or of a value within each. Items without the key or the value are left out; of
+/// a key that is there twice the last item counts.
+fn slice_to_map<'a>(
+    target: &Value<'_>,
+    key_path: &Value<'_>,
+    value_path: &Value<'_>,
+) -> Result<Value<'a>, Failure> {
+    if !matches!(target, Value::List(_)) {
+        return Err(Failure::Type);
+    }
+    let (key_path, value_path) = (names(key_path)?, names(value_path)?);
+    let mut entries: Vec<(Vec<u8>, Vec<u8>)> = Vec::new();
+    let mut places = HashMap::new();
+    for (at, item) in target.items().enumerate() {
+        if !matches!(item, Any::Map(_)) {
+            continue;
+        }
+        let key = match within(item, &key_path) {
+            Some(_) if key_path.is_empty() => at.to_string().into_bytes(),
+            Some(Any::Text(key)) => key.to_vec(),
+            _ => continue,
+        };
+        let Some(found) = within(item, &value_path) else {
+            continue;
+        };
+        let mut any = Vec::new();
+        Value::from(found).encode(&mut any)?;
+        let place = *places.entry(key.clone()).or_insert(entries.len());
+        if place == entries.len() {
+            entries.push((key, any));
+        } else {
+            entries[place].1 = any;
+        }
+    }
+    let mut out = Vec::new();
+    for (key, any) in &entries {
+        value::entry(&mut out, key, any);
+        if out.len() > value::VALUE_BYTES_MAX {
+            return Err(Failure::Size);
+        }
+    }
+    Ok(Value::Map(out.into(), value::ENTRIES))
+}
+
+/// The texts of a list; none where there is no list.
+fn names(path: &Value<'_>) -> Result<Vec<Vec<u8>>, Failure> {
+    if !matches!(path, Value::Nil | Value::List(_)) {
+        return Err(Failure::Type);
+    }
+    let name = |item| match item {
+        Any::Text(name) => Ok(name.to_vec()),
+        _ => Err(Failure::Type),
+    };
+    path.items().map(name).collect()
+}
+
+/// What keys find in a map, one after the other.
+fn within<'v>(item: Any<'v>, path: &[Vec<u8>]) -> Option<Any<'v>> {
+    path.iter().try_fold(item, |item, key| match item {
+        Any::Map(message) => Attributes::new(message, value::ENTRIES).get(key),
+        _ => None,
+    })
+}
 
 fn len(value: &Value<'_>) -> Result<usize, Failure> {
     match value {

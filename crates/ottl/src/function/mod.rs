@@ -1,18 +1,27 @@
 //! Functions ("converters"): one entry of a table each, one file a family.
 
 mod args;
+mod case;
+mod csv;
+mod format;
+mod grok;
 mod hash;
+mod identifier;
 mod is;
+mod layout;
 mod list;
+mod murmur3;
+mod network;
 mod number;
 mod parse;
 mod text;
 mod time;
+mod url;
 
 use super::eval::{Failure, Subject};
 use super::parser::{Parser, Term};
 use super::value::Value;
-use super::{Context, Error, lexer::Token};
+use super::{Context, Error, Outside, lexer::Token};
 use crate::pattern::compile;
 pub use args::{Arg, arguments};
 use regex_automata::meta::Regex;
@@ -41,9 +50,18 @@ pub enum Build {
     Regex(EvalRegex),
     /// Its argument is written out, and so is what it gives.
     Const(fn(&Value<'_>) -> Result<Value<'static>, Failure>),
+    /// Made from those of its arguments that are written out; called with the values of all.
+    Prepare(Prepare),
+    /// Asks the caller's clock or random numbers. It has no arguments.
+    Outside(fn(Outside) -> Result<Value<'static>, Failure>),
     /// Asks about the span itself.
     Root,
 }
+
+type Prepare = fn(&Written<'_>) -> Result<Prepared, String>;
+/// A function that was prepared.
+pub type Prepared =
+    Box<dyn for<'a> Fn(&[Value<'a>], Outside) -> Result<Value<'a>, Failure> + Send + Sync>;
 
 type Eval = for<'a> fn(&[Value<'a>]) -> Result<Value<'a>, Failure>;
 type EvalRegex = for<'a> fn(&Regex, &Value<'a>) -> Result<Value<'a>, Failure>;
@@ -54,6 +72,8 @@ impl fmt::Debug for Build {
             Build::Eval(_) => "Eval",
             Build::Regex(_) => "Regex",
             Build::Const(_) => "Const",
+            Build::Prepare(_) => "Prepare",
+            Build::Outside(_) => "Outside",
             Build::Root => "Root",
         })
     }
@@ -67,44 +87,28 @@ pub const FUNCTIONS: &[&[Function]] = &[
     list::FUNCTIONS,
     time::FUNCTIONS,
     hash::FUNCTIONS,
+    murmur3::FUNCTIONS,
+    identifier::FUNCTIONS,
+    network::FUNCTIONS,
     parse::FUNCTIONS,
+    grok::FUNCTIONS,
+    csv::FUNCTIONS,
+    url::FUNCTIONS,
+    format::FUNCTIONS,
 ];
 
-/// Functions that the Collector has and that are missing here.
-pub const MISSING: &[&str] = &[
-    "All",
-    "Any",
-    "CommunityID",
-    "ConvertAttributesToElementsXML",
-    "ConvertTextToElementsXML",
-    "ExtractGrokPatterns",
-    "Filter",
-    "Find",
-    "Format",
-    "FormatTime",
-    "GetXML",
-    "InsertXML",
-    "MapEach",
-    "MapKeys",
-    "Murmur3Hash",
-    "Murmur3Hash128",
-    "Now",
-    "ParseCSV",
-    "ParseSeverity",
-    "ParseSimplifiedXML",
-    "ParseXML",
-    "ProfileID",
-    "Reduce",
-    "RemoveXML",
-    "SliceToMap",
-    "Time",
-    "ToCamelCase",
-    "ToSnakeCase",
-    "URL",
-    "UUID",
-    "UUIDv7",
-    "UserAgent",
-    "When",
+const LAMBDA: &str = "it needs the Collector's feature gate ottl.functions.enableLambda, which is off there by default";
+const XML: &str = "XML is not read here";
+
+/// Functions that the Collector has and that are missing here, and why.
+#[rustfmt::skip]
+pub const MISSING: &[(&str, &str)] = &[
+    ("All", LAMBDA), ("Any", LAMBDA), ("Filter", LAMBDA), ("Find", LAMBDA), ("MapEach", LAMBDA),
+    ("MapKeys", LAMBDA), ("Reduce", LAMBDA), ("When", LAMBDA),
+    ("ConvertAttributesToElementsXML", XML), ("ConvertTextToElementsXML", XML), ("GetXML", XML),
+    ("InsertXML", XML), ("ParseSimplifiedXML", XML), ("ParseXML", XML), ("RemoveXML", XML),
+    ("ParseSeverity", "it is for logs"),
+    ("UserAgent", "the list of user agents of the Collector (uap-core) is not built in"),
 ];
 
 /// The names of all functions that there are.
@@ -117,11 +121,9 @@ pub fn find(name: &str) -> Result<&'static Function, String> {
     let mut all = FUNCTIONS.iter().copied().flatten();
     let found = all.find(|function| function.name == name);
     found.ok_or_else(|| {
-        if MISSING.contains(&name) {
-            format!("the function {name} is not supported yet")
-        } else {
-            format!("the function {name} is not supported: there is none of this name")
-        }
+        let missing = MISSING.iter().find(|(missing, _)| *missing == name);
+        let why = missing.map_or("there is none of this name", |(_, why)| why);
+        format!("the function {name} is not supported: {why}")
     })
 }
 
@@ -137,7 +139,24 @@ enum Made {
     Eval(MadeEval),
     Regex(Box<Regex>, MadeRegex),
     Const(Value<'static>),
+    Prepared(MadePrepared),
+    Outside(MadeOutside),
     Root,
+}
+
+struct MadePrepared(Prepared);
+struct MadeOutside(fn(Outside) -> Result<Value<'static>, Failure>);
+
+impl fmt::Debug for MadePrepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MadePrepared")
+    }
+}
+
+impl fmt::Debug for MadeOutside {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MadeOutside")
+    }
 }
 
 struct MadeEval(Eval);
@@ -181,7 +200,7 @@ fn made(function: &Function, args: &[Option<Term>], context: Context) -> Result<
     // What would fail with every span is told at once.
     let word = |at: usize| args.get(at)?.as_ref()?.literal_text();
     match (name, word(1)) {
-        ("ConvertCase", Some(case)) if !matches!(case, "lower" | "upper") => {
+        ("ConvertCase", Some(case)) if !text::CASES.contains(&case) => {
             return Err(format!("ConvertCase to {case:?} is not supported"));
         }
         ("Decode", Some(encoding)) if !number::is_encoding(encoding) => {
@@ -208,6 +227,10 @@ fn made(function: &Function, args: &[Option<Term>], context: Context) -> Result<
             let value = eval(value);
             Made::Const(value.map_err(|_| format!("this is nothing that {name} takes"))?)
         }
+        Build::Prepare(prepare) => {
+            Made::Prepared(MadePrepared(prepare(&Written { function, args })?))
+        }
+        Build::Outside(ask) => Made::Outside(MadeOutside(ask)),
         Build::Root if context < Context::Span => {
             return Err(format!("{name} asks about a span: there is none here"));
         }
@@ -221,22 +244,18 @@ pub fn apply(function: &Function, value: Value<'_>) -> Result<Value<'static>, Fa
     args[0] = value;
     match function.build {
         Build::Eval(eval) => eval(&args).map(Value::into_owned),
-        Build::Regex(_) | Build::Const(_) | Build::Root => Err(Failure::Type),
+        Build::Regex(_) | Build::Const(_) | Build::Prepare(_) | Build::Outside(_) | Build::Root => {
+            Err(Failure::Type)
+        }
     }
 }
 
 impl Call {
     pub fn get<'a>(&'a self, subject: &Subject<'a, '_, '_>) -> Result<Value<'a>, Failure> {
         match &self.made {
-            Made::Eval(MadeEval(eval)) => {
-                let mut values = [const { Value::Nil }; ARGS_MAX];
-                for (value, term) in values.iter_mut().zip(&self.args) {
-                    if let Some(term) = term {
-                        *value = term.get(subject)?;
-                    }
-                }
-                eval(&values)
-            }
+            Made::Eval(MadeEval(eval)) => eval(&self.values(subject)?),
+            Made::Prepared(MadePrepared(call)) => call(&self.values(subject)?, subject.outside),
+            Made::Outside(MadeOutside(ask)) => ask(subject.outside),
             Made::Regex(regex, MadeRegex(eval)) => match self.args.first() {
                 Some(Some(term)) => eval(regex, &term.get(subject)?),
                 _ => Err(Failure::Type),
@@ -244,6 +263,119 @@ impl Call {
             Made::Const(value) => Ok(value.borrow()),
             Made::Root => Ok(Value::Bool(subject.span.is_root())),
         }
+    }
+
+    /// The values of the arguments; nil in the place of those that are not there.
+    fn values<'a>(
+        &'a self,
+        subject: &Subject<'a, '_, '_>,
+    ) -> Result<[Value<'a>; ARGS_MAX], Failure> {
+        let mut values = [const { Value::Nil }; ARGS_MAX];
+        for (value, term) in values.iter_mut().zip(&self.args) {
+            if let Some(term) = term {
+                *value = term.get(subject)?;
+            }
+        }
+        Ok(values)
+    }
+}
+
+/// The arguments of a function as they are written.
+pub struct Written<'t> {
+    function: &'t Function,
+    args: &'t [Option<Term>],
+}
+
+impl Written<'_> {
+    fn term(&self, at: usize) -> Option<&Term> {
+        self.args.get(at)?.as_ref()
+    }
+
+    fn must(&self, at: usize, what: &str) -> String {
+        let name = self.function.params[at].trim_start_matches('?');
+        format!(
+            "the argument {name} of {} must be {what}",
+            self.function.name
+        )
+    }
+
+    /// A text in quotes, where the argument is there.
+    pub fn text(&self, at: usize) -> Result<Option<&str>, String> {
+        match self.term(at) {
+            None => Ok(None),
+            Some(term) => match term.literal_text() {
+                Some(text) => Ok(Some(text)),
+                None => Err(self.must(at, "a text in quotes")),
+            },
+        }
+    }
+
+    /// A text of one character, where the argument is there.
+    pub fn char(&self, at: usize) -> Result<Option<char>, String> {
+        let Some(text) = self.text(at)? else {
+            return Ok(None);
+        };
+        let mut chars = text.chars();
+        match (chars.next(), chars.next()) {
+            (Some(char), None) => Ok(Some(char)),
+            _ => Err(self.must(at, "a single character")),
+        }
+    }
+
+    /// True or false, where the argument is there.
+    pub fn flag(&self, at: usize) -> Result<Option<bool>, String> {
+        match self.term(at) {
+            None => Ok(None),
+            Some(Term::Literal(Value::Bool(flag))) => Ok(Some(*flag)),
+            Some(_) => Err(self.must(at, "true or false")),
+        }
+    }
+
+    /// A list of texts in quotes; empty where the argument is not there.
+    pub fn texts(&self, at: usize) -> Result<Vec<&str>, String> {
+        let wrong = || self.must(at, "a list of texts in quotes");
+        match self.term(at) {
+            None => Ok(Vec::new()),
+            Some(Term::List(terms)) => {
+                let texts = terms
+                    .iter()
+                    .map(|term| term.literal_text().ok_or_else(wrong));
+                texts.collect()
+            }
+            Some(_) => Err(wrong()),
+        }
+    }
+}
+
+/// A function that was prepared: its type is easier inferred here.
+fn prepared(
+    call: impl for<'a> Fn(&[Value<'a>], Outside) -> Result<Value<'a>, Failure> + Send + Sync + 'static,
+) -> Result<Prepared, String> {
+    Ok(Box::new(call))
+}
+
+/// A function that asks the caller's clock or random numbers.
+const fn outside(
+    name: &'static str,
+    ask: fn(Outside) -> Result<Value<'static>, Failure>,
+) -> Function {
+    Function {
+        name,
+        params: &[],
+        build: Build::Outside(ask),
+    }
+}
+
+/// A function of which some arguments must be written out.
+const fn prepare(
+    name: &'static str,
+    params: &'static [&'static str],
+    prepare: Prepare,
+) -> Function {
+    Function {
+        name,
+        params,
+        build: Build::Prepare(prepare),
     }
 }
 

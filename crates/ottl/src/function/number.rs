@@ -39,6 +39,11 @@ pub const FUNCTIONS: &[Function] = &[
         build: Build::Const(|value| id(value, 8)),
     },
     Function {
+        name: "ProfileID",
+        params: &["bytes"],
+        build: Build::Const(|value| id(value, 16)),
+    },
+    Function {
         name: "TraceID",
         params: &["bytes"],
         build: Build::Const(|value| id(value, 16)),

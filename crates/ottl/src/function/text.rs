@@ -1,12 +1,15 @@
 //! Texts.
 
-use super::{Function, eval};
+use super::{Function, case, eval};
 use crate::eval::Failure;
 use crate::value::{self, VALUE_BYTES_MAX, Value};
 use otlp::scan::Any;
 use otlp::text::text_of;
 use std::borrow::Cow;
 use syntax::hex;
+
+/// What `ConvertCase` converts to.
+pub const CASES: &[&str] = &["lower", "upper", "snake", "camel"];
 
 pub const FUNCTIONS: &[Function] = &[
     eval("Concat", &["values", "delimiter"], |args| {
@@ -16,6 +19,8 @@ pub const FUNCTIONS: &[Function] = &[
         match text(&args[1])? {
             b"lower" => changed(&args[0], str::to_lowercase),
             b"upper" => changed(&args[0], str::to_uppercase),
+            b"snake" => changed(&args[0], case::snake),
+            b"camel" => changed(&args[0], case::camel),
             _ => Err(Failure::Syntax),
         }
     }),
@@ -24,6 +29,12 @@ pub const FUNCTIONS: &[Function] = &[
     }),
     eval("ToUpperCase", &["target"], |args| {
         changed(&args[0], str::to_uppercase)
+    }),
+    eval("ToSnakeCase", &["target"], |args| {
+        changed(&args[0], case::snake)
+    }),
+    eval("ToCamelCase", &["target"], |args| {
+        changed(&args[0], case::camel)
     }),
     eval("Split", &["target", "delimiter"], |args| {
         split(text(&args[0])?, text(&args[1])?)
@@ -88,7 +99,7 @@ pub fn text_like<'v>(value: &'v Value<'_>) -> Result<Option<Cow<'v, [u8]>>, Fail
             value.encode(&mut any)?;
             text_of(Any::read(&any)).into()
         }
-        Value::Time(_) | Value::Duration(_) => return Err(Failure::Type),
+        Value::Time(_) | Value::Zoned(..) | Value::Duration(_) => return Err(Failure::Type),
     }))
 }
 

@@ -1,16 +1,18 @@
-//! Times, in UTC, and durations.
+//! Times and durations.
 
+use super::layout::{Format, Moment};
 use super::text::utf8;
-use super::{Function, eval};
+use super::{Function, eval, outside, prepare, prepared};
 use crate::eval::Failure;
 use crate::value::Value;
+use crate::zone::Zone;
 
 const MICRO: i64 = 1_000;
 const MILLI: i64 = 1_000_000;
-const SECOND: i64 = 1_000_000_000;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
+pub const SECOND: i64 = 1_000_000_000;
+pub const MINUTE: i64 = 60 * SECOND;
+pub const HOUR: i64 = 60 * MINUTE;
+pub const DAY: i64 = 24 * HOUR;
 
 pub const FUNCTIONS: &[Function] = &[
     eval("Duration", &["duration"], |args| {
@@ -39,39 +41,105 @@ pub const FUNCTIONS: &[Function] = &[
         time(&args[0]).map(|ns| Value::Int(ns.div_euclid(SECOND)))
     }),
     eval("Year", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int(date(ns).0))
+        wall(&args[0]).map(|ns| Value::Int(date(ns).0))
     }),
     eval("Month", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int(date(ns).1))
+        wall(&args[0]).map(|ns| Value::Int(date(ns).1))
     }),
     eval("Day", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int(date(ns).2))
+        wall(&args[0]).map(|ns| Value::Int(date(ns).2))
     }),
     // 1970 began on a Thursday, which is day 4 of a week.
     eval("Weekday", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int((ns.div_euclid(DAY) + 4).rem_euclid(7)))
+        wall(&args[0]).map(|ns| Value::Int((ns.div_euclid(DAY) + 4).rem_euclid(7)))
     }),
     eval("Hour", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int(ns.rem_euclid(DAY) / HOUR))
+        wall(&args[0]).map(|ns| Value::Int(ns.rem_euclid(DAY) / HOUR))
     }),
     eval("Minute", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int(ns.rem_euclid(HOUR) / MINUTE))
+        wall(&args[0]).map(|ns| Value::Int(ns.rem_euclid(HOUR) / MINUTE))
     }),
     eval("Second", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int(ns.rem_euclid(MINUTE) / SECOND))
+        wall(&args[0]).map(|ns| Value::Int(ns.rem_euclid(MINUTE) / SECOND))
     }),
     eval("Nanosecond", &["value"], |args| {
-        time(&args[0]).map(|ns| Value::Int(ns.rem_euclid(SECOND)))
+        wall(&args[0]).map(|ns| Value::Int(ns.rem_euclid(SECOND)))
     }),
+    outside("Now", |outside| outside.now().map(Value::Time)),
+    prepare("FormatTime", &["time", "format"], |written| {
+        let format = Format::new("FormatTime", written.text(1)?.unwrap_or_default())?;
+        prepared(move |args, _| {
+            let zone = match &args[0] {
+                Value::Zoned(_, zone) => Some(zone),
+                _ => None,
+            };
+            let moment = Moment {
+                ns: time(&args[0])?,
+                wall_ns: wall(&args[0])?,
+                zone,
+            };
+            Ok(Value::text(format.print(&moment)))
+        })
+    }),
+    prepare(
+        "Time",
+        &["time", "format", "?location", "?locale"],
+        |written| {
+            let text = written.text(1)?.unwrap_or_default();
+            let format = Format::new("Time", text)?;
+            let zone = zone(written.text(2)?.unwrap_or_default(), text)?;
+            let locale = written.text(3)?.unwrap_or_default();
+            if !matches!(locale.split(['-', '_']).next(), Some("" | "en")) {
+                return Err(format!(
+                    "Time reads names in English: the locale {locale} is not supported"
+                ));
+            }
+            prepared(move |args, outside| {
+                format.read(utf8(&args[0])?, zone.as_ref(), || outside.now())
+            })
+        },
+    ),
     eval("TruncateTime", &["time", "duration"], |args| {
         truncated(&args[0], &args[1])
     }),
 ];
 
+/// The zone of times that say none: that of the location, else UTC where the format ends in `Z`, else
+/// that of the process.
+fn zone(location: &str, format: &str) -> Result<Option<Zone>, String> {
+    if !location.is_empty() {
+        let zone = Zone::named(location);
+        return zone.ok_or_else(|| format!("Time: there is no time zone {location}"));
+    }
+    if format.ends_with('Z') && !format.ends_with("%Z") {
+        return Ok(None);
+    }
+    Ok(Zone::system())
+}
+
 fn time(value: &Value<'_>) -> Result<i64, Failure> {
     match value {
-        Value::Time(ns) => Ok(*ns),
+        Value::Time(ns) | Value::Zoned(ns, _) => Ok(*ns),
         _ => Err(Failure::Type),
+    }
+}
+
+/// What clocks show at a time, as if it were UTC.
+fn wall(value: &Value<'_>) -> Result<i64, Failure> {
+    match value {
+        Value::Zoned(ns, zone) => {
+            let wall = ns.checked_add(i64::from(zone.offset_s(*ns)) * SECOND);
+            wall.ok_or(Failure::Math)
+        }
+        value => time(value),
+    }
+}
+
+/// Another time in the zone of a value.
+fn in_zone<'a>(ns: i64, value: &Value<'_>) -> Value<'a> {
+    match value {
+        Value::Zoned(_, zone) => Value::Zoned(ns, zone.clone()),
+        _ => Value::Time(ns),
     }
 }
 
@@ -111,21 +179,22 @@ fn unix<'a>(seconds: &Value<'_>, nanoseconds: &Value<'_>) -> Result<Value<'a>, F
 }
 
 /// The nearest time before it that is a multiple of a duration since the year 1, as Go reckons.
-fn truncated<'a>(value: &Value<'_>, unit: &Value<'_>) -> Result<Value<'a>, Failure> {
+fn truncated<'a>(value: &Value<'a>, unit: &Value<'_>) -> Result<Value<'a>, Failure> {
     /// Seconds from the year 1 to 1970.
     const BEFORE_1970_S: i128 = 62_135_596_800;
     let (ns, unit) = (time(value)?, duration(unit)?);
     if unit <= 0 {
-        return Ok(Value::Time(ns));
+        return Ok(value.clone());
     }
     let since = i128::from(ns) + BEFORE_1970_S * i128::from(SECOND);
     let over = since.rem_euclid(i128::from(unit)) as i64;
-    ns.checked_sub(over).map(Value::Time).ok_or(Failure::Math)
+    let ns = ns.checked_sub(over).ok_or(Failure::Math)?;
+    Ok(in_zone(ns, value))
 }
 
 /// Year, month and day of a time (the proleptic Gregorian calendar, reckoned from 1 March in eras
 /// of 400 years).
-fn date(ns: i64) -> (i64, i64, i64) {
+pub fn date(ns: i64) -> (i64, i64, i64) {
     let days = ns.div_euclid(DAY) + 719_468;
     let (era, of_era) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;

@@ -84,6 +84,15 @@ fn subject() -> (Span, Resource, InstrumentationScope) {
     (span, resource, scope)
 }
 
+/// A clock that stands, and random numbers that are none.
+fn outside() -> Outside {
+    Outside {
+        // 2024-02-29T23:59:58.123456789Z
+        now_ns: || Some(1_709_251_198_123_456_789),
+        random: || Some(0x0123_4567_89ab_cdef),
+    }
+}
+
 fn says(condition: &str, context: Context) -> Result<Result<bool, Failure>, Error> {
     let mut keys = Keys::default();
     let condition = Condition::parse(condition, context, &mut keys)?;
@@ -100,6 +109,7 @@ fn says(condition: &str, context: Context) -> Result<Result<bool, Failure>, Erro
         span: &span,
         slots: Some(&slots),
         cache: b"",
+        outside: outside(),
         around: Around {
             resource: &resource,
             scope: &scope,
@@ -270,7 +280,17 @@ fn what_is_refused_is_named() {
             29,
             "is there twice",
         ),
-        ("UUID() == 1", 0, "UUID is not supported yet"),
+        (
+            "UserAgent(name) == 1",
+            0,
+            "UserAgent is not supported: the list of user agents",
+        ),
+        ("All(attributes) == true", 0, "ottl.functions.enableLambda"),
+        (
+            "name in [\"a\"]",
+            5,
+            "OTTL has no operator `in`: write ContainsValue([...], value)",
+        ),
         ("(name == \"a\"", 12, "`)` is expected"),
         ("name == \"a\" name", 12, "`name` is not expected"),
         ("name == \"a\" && true", 12, "'&'"),

@@ -12,8 +12,9 @@ use super::span_count::SpanCount;
 use super::string_attribute::Texts;
 use super::trace_state::State;
 use super::{BITS_MAX, Bit, WORDS_MAX};
-use crate::settings::{Policy, PolicyKind};
+use crate::settings::{Policy, PolicyKind, TailSampling};
 use otlp::scan::KEYS_MAX;
+use ottl::Outside;
 use std::fmt;
 
 /// Policies inside each other: a composite's `and` with a `not` are four.
@@ -56,13 +57,14 @@ pub struct Compiler {
     bits: u32,
     bits_max: u32,
     shards: u32,
+    outside: Outside,
 }
 
 impl Compiler {
-    /// For these policies, which are then compiled one by one.
-    pub fn new(shards: u32, policies: &[Policy]) -> Compiler {
+    /// For the policies of these settings, which are then compiled one by one.
+    pub fn new(settings: &TailSampling) -> Compiler {
         let mut thresholds_ms = Vec::new();
-        thresholds(policies, &mut thresholds_ms, DEPTH_MAX);
+        thresholds(&settings.policies, &mut thresholds_ms, DEPTH_MAX);
         let latencies = Latencies::new(thresholds_ms);
         Compiler {
             bits_max: BITS_MAX - latencies.width(),
@@ -72,7 +74,8 @@ impl Compiler {
             },
             asked: Vec::new(),
             bits: 0,
-            shards,
+            shards: settings.shards.max(1),
+            outside: settings.outside,
         }
     }
 
@@ -177,6 +180,7 @@ impl Compiler {
                 let (yes, error) = self.two_bits()?;
                 let (keys, bits) = (&mut self.matcher.keys, (yes.mask, error.mask));
                 let condition = Condition::new(span, span_event, *error_mode, keys, bits)?;
+                let condition = condition.with(self.outside);
                 self.word().conditions.push(condition);
                 Node::Condition { yes, error }
             }

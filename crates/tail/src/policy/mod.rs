@@ -168,7 +168,7 @@ impl Program {
     /// # Errors
     /// Names the policy that cannot be compiled, and why.
     pub fn new(settings: &TailSampling) -> Result<Program, Refusal> {
-        let mut compiler = compile::Compiler::new(settings.shards.max(1), &settings.policies);
+        let mut compiler = compile::Compiler::new(settings);
         let mut policies = Vec::new();
         if settings.policies.len() > POLICIES_MAX {
             return Err(Refusal::new("", "there are more than 1024 policies"));

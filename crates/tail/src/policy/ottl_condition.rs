@@ -5,7 +5,7 @@
 use crate::settings::ErrorMode;
 use otlp::scan::{Around, Keys, Slots};
 use otlp::scan::{Span, events};
-use ottl::{self, Context, Subject};
+use ottl::{self, Context, Outside, Subject};
 
 /// The conditions of one policy.
 #[derive(Debug)]
@@ -15,6 +15,7 @@ pub struct Condition {
     ignore_errors: bool,
     yes: u64,
     error: u64,
+    outside: Outside,
 }
 
 impl Condition {
@@ -41,7 +42,13 @@ impl Condition {
             ignore_errors: error_mode != ErrorMode::Propagate,
             yes,
             error,
+            outside: Outside::default(),
         })
+    }
+
+    /// The same, with a clock and random numbers.
+    pub fn with(self, outside: Outside) -> Condition {
+        Condition { outside, ..self }
     }
 
     /// Both bits.
@@ -57,6 +64,7 @@ impl Condition {
             around,
             event: None,
             cache: b"",
+            outside: self.outside,
         };
         let bits = self.any(&self.span, &subject);
         if bits != 0 || self.event.is_empty() || !span.has_events {

@@ -14,6 +14,7 @@ use super::edit::{
 };
 use super::failures::{Failures, Fault};
 use super::matching;
+use super::outside::OUTSIDE;
 use crate::config::components::processors::filter::Filter as Settings;
 use crate::run::Log;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
@@ -311,6 +312,7 @@ fn subject<'a, 's, 'k>(
         around,
         event: None,
         cache: b"",
+        outside: OUTSIDE,
     }
 }
 

@@ -10,6 +10,7 @@ pub mod filter;
 mod matching;
 pub mod memory;
 pub mod memory_limiter;
+pub mod outside;
 pub mod passage;
 pub mod probabilistic_sampler;
 pub mod resource;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use tail::settings::TailSampling;
 use tail::shard::Options;
 use tail::store::Budget;
 
@@ -19,6 +20,7 @@ use crate::run::charge::Memory;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::process::dashboard::{Shown, Tap, Verdicts};
+use crate::run::process::outside::OUTSIDE;
 use crate::run::process::passage::{End, Passage};
 use crate::run::process::tail::{self as tails, Rules, Tail};
 use crate::run::process::{
@@ -294,7 +296,11 @@ impl<'a> Build<'a> {
                 if !self.policies.contains(&one) {
                     self.policies.push(one);
                 }
-                Rules::Sample(settings)
+                let settings = TailSampling {
+                    outside: OUTSIDE,
+                    ..(**settings).clone()
+                };
+                return self.tail(pipeline, id, (processor, &Rules::Sample(&settings)), next);
             }
             Processor::GroupByTrace(settings) => Rules::Group(settings),
             Processor::ProbabilisticSampler(settings) => {

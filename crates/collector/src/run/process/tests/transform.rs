@@ -518,3 +518,21 @@ fn a_shared_cache_that_grows_with_its_request_is_bounded() {
     let refused = editor.edit(&names(5000)).map(|_| ());
     assert_eq!(refused, Err(Fault::Malformed(Malformed::TooLarge)));
 }
+
+#[test]
+fn statements_have_a_clock_and_random_numbers() {
+    let after = span(&[
+        r#"set(attributes["a"], FormatTime(Now(), "%Y"))"#,
+        r#"set(attributes["b"], UUID())"#,
+        r#"set(attributes["c"], UUID())"#,
+        "set(end_time, Now())",
+    ]);
+    let Some(V::StringValue(year)) = attribute(&after, "a") else {
+        panic!("{after:?}");
+    };
+    assert!(year.as_str() >= "2026", "{year}");
+    assert!(after.end_time_unix_nano > 1_700_000_000_000_000_000);
+    let [one, other] = ["b", "c"].map(|key| attribute(&after, key));
+    assert!(matches!(&one, Some(V::StringValue(id)) if id.len() == 36));
+    assert_ne!(one, other);
+}

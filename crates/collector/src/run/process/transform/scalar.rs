@@ -41,7 +41,8 @@ pub fn write(
                 }
             });
         }
-        (Form::Nanoseconds(number), Value::Int(ns)) | (Form::Time(number), Value::Time(ns)) => {
+        (Form::Nanoseconds(number), Value::Int(ns))
+        | (Form::Time(number), Value::Time(ns) | Value::Zoned(ns, _)) => {
             let ns = *ns as u64;
             replace_field(message, number, out, |out| {
                 if ns != 0 {

@@ -10,6 +10,7 @@ use ottl::{Context, Failure, Message, Subject};
 
 use super::super::edit::{FIRST, Fields, Outcome, SECOND, edit_fields, joined, replace_field};
 use super::super::failures::{Failures, Fault};
+use super::super::outside::OUTSIDE;
 use super::{Group, apply};
 
 /// `Span.events`
@@ -267,6 +268,7 @@ impl<'a> Walk<'_, 'a> {
             event: (context == Context::SpanEvent)
                 .then(|| (event(&self.event.bytes), self.event_index)),
             cache: &self.cache.bytes,
+            outside: OUTSIDE,
         };
         if *next == 0 && !self.is_wanted(&subject)? {
             *next = self.group.statements.len();

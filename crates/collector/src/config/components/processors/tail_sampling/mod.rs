@@ -67,6 +67,7 @@ pub(crate) fn settings(section: &Section<'_>) -> TailSampling {
         trace_bytes_max: section.int("maximum_trace_size_bytes"),
         shards: section.int("num_shards"),
         storage: storage::storage(section).map(|id| id.to_string()),
+        ..TailSampling::default()
     };
     names_are_unique(&policies);
     whole(section, &settings);
