@@ -37,6 +37,9 @@ pub enum Value<'a> {
     Map(Cow<'a, [u8]>, u32),
     /// The message `ArrayValue`.
     List(Cow<'a, [u8]>),
+    /// Messages of a message, under this field key: a span's events or links. Attributes have no
+    /// such value.
+    Messages(Cow<'a, [u8]>, u32),
 }
 
 /// A comparison.
@@ -86,6 +89,7 @@ impl<'a> Value<'a> {
             Value::Bytes(bytes) => Value::Bytes((&**bytes).into()),
             Value::Map(message, key) => Value::Map((&**message).into(), *key),
             Value::List(message) => Value::List((&**message).into()),
+            Value::Messages(message, key) => Value::Messages((&**message).into(), *key),
             other => other.clone(),
         }
     }
@@ -98,6 +102,7 @@ impl<'a> Value<'a> {
             Value::Bytes(bytes) => Value::Bytes(owned(bytes)),
             Value::Map(message, key) => Value::Map(owned(message), key),
             Value::List(message) => Value::List(owned(message)),
+            Value::Messages(message, key) => Value::Messages(owned(message), key),
             Value::Nil => Value::Nil,
             Value::Bool(value) => Value::Bool(value),
             Value::Int(value) => Value::Int(value),
@@ -111,7 +116,7 @@ impl<'a> Value<'a> {
     /// Appends the value as an `AnyValue`.
     ///
     /// # Errors
-    /// Attributes have no such value (a time, a duration), or it is too large.
+    /// Attributes have no such value (a time, a duration, events), or it is too large.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), Failure> {
         let start = out.len();
         match self {
@@ -128,7 +133,9 @@ impl<'a> Value<'a> {
                     entry(out, key, value);
                 }
             }),
-            Value::Time(_) | Value::Zoned(..) | Value::Duration(_) => return Err(Failure::Type),
+            Value::Time(_) | Value::Zoned(..) | Value::Duration(_) | Value::Messages(..) => {
+                return Err(Failure::Type);
+            }
         }
         if out.len() - start > VALUE_BYTES_MAX {
             return Err(Failure::Size);
@@ -141,6 +148,16 @@ impl<'a> Value<'a> {
         match self {
             Value::Map(message, key) => Attributes::new(message, *key),
             _ => Attributes::new(b"", ENTRIES),
+        }
+    }
+
+    /// How many messages there are. Of another value: none.
+    pub fn messages(&self) -> usize {
+        match self {
+            Value::Messages(message, key) => otlp::wire::fields(message)
+                .filter(|field| field.key == *key)
+                .count(),
+            _ => 0,
         }
     }
 

@@ -433,7 +433,7 @@ The language of conditions (`tail_sampling`, `filter`, `transform`) and statemen
 keys that are paths or calls (`attributes[attributes[\"k\"]]`), arguments by name. A regular expression must be written out.
 
 Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`), or are of the context. A context reads and writes what
-stands around it. `status`, `events`, `links` and `schema_url` as a whole are no values. What fails under `propagate` has its batch refused for good.
+stands around it. `status` as a whole and `schema_url` are no values; `events` and `links` as a whole can be counted (`Len`) and be compared with `nil`, but not be written. What fails under `propagate` has its batch refused for good.
 There is no operator `in`, as in the Collector: `ContainsValue` asks the same. A format of `Time` and `FormatTime` means what it means there; `%o` and
 formats that Go would misread are refused. `Time` reads names in English. Time zones come from the system. `ExtractGrokPatterns` knows the default
 patterns of go-grok; those for single products must be given in `pattern_definitions`.

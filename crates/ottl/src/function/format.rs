@@ -207,6 +207,8 @@ fn type_name(value: &Value<'_>) -> &'static str {
         Value::Duration(_) => "time.Duration",
         Value::Map(..) => "pcommon.Map",
         Value::List(_) => "pcommon.Slice",
+        // They are no items of lists.
+        Value::Messages(..) => "ptrace.SpanEventSlice",
     }
 }
 

@@ -17,7 +17,7 @@ pub const FUNCTIONS: &[Function] = &[
         is(matches!(args[0], Value::Int(_)))
     }),
     eval("IsList", &["value"], |args| {
-        is(matches!(args[0], Value::List(_)))
+        is(matches!(args[0], Value::List(_) | Value::Messages(..)))
     }),
     eval("IsMap", &["value"], |args| {
         is(matches!(args[0], Value::Map(..)))
@@ -81,6 +81,7 @@ fn is_empty(value: &Value<'_>) -> bool {
         Value::Bytes(bytes) => bytes.iter().all(|byte| *byte == 0),
         Value::Map(..) => value.entries().next().is_none(),
         Value::List(_) => value.items().next().is_none(),
+        Value::Messages(..) => value.messages() == 0,
     }
 }
 

@@ -111,6 +111,7 @@ fn len(value: &Value<'_>) -> Result<usize, Failure> {
         Value::Text(bytes) | Value::Bytes(bytes) => Ok(bytes.len()),
         Value::List(_) => Ok(value.items().count()),
         Value::Map(..) => Ok(value.entries().count()),
+        Value::Messages(..) => Ok(value.messages()),
         _ => Err(Failure::Type),
     }
 }

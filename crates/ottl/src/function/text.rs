@@ -99,7 +99,9 @@ pub fn text_like<'v>(value: &'v Value<'_>) -> Result<Option<Cow<'v, [u8]>>, Fail
             value.encode(&mut any)?;
             text_of(Any::read(&any)).into()
         }
-        Value::Time(_) | Value::Zoned(..) | Value::Duration(_) => return Err(Failure::Type),
+        Value::Time(_) | Value::Zoned(..) | Value::Duration(_) | Value::Messages(..) => {
+            return Err(Failure::Type);
+        }
     }))
 }
 

@@ -11,7 +11,7 @@ use super::{Context, Error};
 use otlp::scan::{Attributes, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES};
 use otlp::tracestate;
 use otlp::wire::{Value as Wire, fields, last_bytes};
-use table::{EVENT_ATTRIBUTES, KINDS, Root, SPAN_ATTRIBUTES};
+use table::{EVENT_ATTRIBUTES, KINDS, Root, SPAN_ATTRIBUTES, SPAN_EVENTS, SPAN_LINKS};
 pub use table::{Form, Message, kind_of, symbol};
 
 /// A path.
@@ -155,6 +155,8 @@ impl Path {
             Root::StatusCode => Value::Int(span.status.into()),
             Root::StatusMessage => Value::Text(span.status_message().into()),
             Root::Flags => Value::Int(span.flags.into()),
+            Root::Events => Value::Messages(span.message.into(), SPAN_EVENTS),
+            Root::Links => Value::Messages(span.message.into(), SPAN_LINKS),
             Root::TraceId => Value::Bytes(span.trace_id.to_vec().into()),
             Root::TraceIdText => hex_or_empty(&span.trace_id),
             Root::SpanId => Value::Bytes(whole_id(span.span_id)),

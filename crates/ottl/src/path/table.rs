@@ -9,6 +9,11 @@ pub const SPAN_ATTRIBUTES: u32 = 9 << 3 | 2;
 /// `Span.Event.attributes`
 pub const EVENT_ATTRIBUTES: u32 = 3 << 3 | 2;
 
+/// `Span.events`
+pub const SPAN_EVENTS: u32 = 11 << 3 | 2;
+/// `Span.links`
+pub const SPAN_LINKS: u32 = 13 << 3 | 2;
+
 /// Where a path begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Root {
@@ -29,6 +34,8 @@ pub enum Root {
     StatusCode,
     StatusMessage,
     Flags,
+    Events,
+    Links,
     TraceId,
     TraceIdText,
     SpanId,
@@ -105,6 +112,8 @@ pub const SPAN: &[(&str, Root)] = &[
     ("status.code", Root::StatusCode),
     ("status.message", Root::StatusMessage),
     ("flags", Root::Flags),
+    ("events", Root::Events),
+    ("links", Root::Links),
     ("trace_state", Root::TraceState),
     ("trace_id", Root::TraceId),
     ("trace_id.string", Root::TraceIdText),
@@ -145,7 +154,7 @@ pub const EVENT: &[(&str, Root)] = &[
 ];
 
 /// Paths that the Collector has and that are no value here.
-pub const WHOLE: &[&str] = &["status", "events", "links", "schema_url"];
+pub const WHOLE: &[&str] = &["status", "schema_url"];
 
 /// Names of kinds by number.
 pub const KINDS: [&str; 6] = [
@@ -211,6 +220,7 @@ impl Root {
             Root::StatusCode => (Span, Form::StatusCode(15)),
             Root::StatusMessage => (Span, Form::StatusMessage(15)),
             Root::Flags => (Span, Form::Fixed32(16)),
+            Root::Events | Root::Links => (Span, Form::Fixed),
             Root::TraceId => (Span, Form::Id(1, 16)),
             Root::TraceIdText => (Span, Form::IdText(1, 16)),
             Root::SpanId => (Span, Form::Id(2, 8)),

@@ -51,6 +51,7 @@ fn what_is_refused_is_named() {
         ),
         (r#"set("a", 1)"#, "must be a path"),
         ("set(event_index, 1)", "cannot be written"),
+        ("set(span.links, [])", "cannot be written"),
         ("set(name)", "takes 2 arguments"),
         (r#"set(name, "a") when true"#, "`when` is not expected"),
         (r#"set(name, "a") where name"#, "a comparison is expected"),
