@@ -55,7 +55,7 @@ pub fn collector_statements(data: &[u8]) {
         if Statement::parse(&line, context, true).is_ok() {
             let traces = vec![group(Vec::new(), vec![line.clone().into_owned()])];
             let editor = Editor::new(&Transform { traces }, failures()).expect("a statement");
-            holds(request, editor.edit(request));
+            holds(request, editor.edit(request, None));
         }
         if Condition::prefixed(&line, context).is_ok() {
             let settings = Filter {
@@ -64,7 +64,7 @@ pub fn collector_statements(data: &[u8]) {
                 exclude: None,
             };
             let rules = Rules::new(&settings, failures()).expect("a condition");
-            holds(request, rules.filter(request));
+            holds(request, rules.filter(request, None));
         }
     }
 }

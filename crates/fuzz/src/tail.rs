@@ -173,6 +173,7 @@ pub fn ottl(data: &[u8]) {
             span: &span,
             slots: Some(&slots),
             cache: b"",
+            client: None,
             outside: ::ottl::Outside::default(),
             around: Around::default(),
             event: (context == Context::SpanEvent).then(|| (event(b""), 0)),

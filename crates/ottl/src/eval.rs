@@ -1,6 +1,7 @@
 //! Whether a condition is true of a subject, and what values are.
 
 use super::Outside;
+use super::client::Told;
 use super::parser::{Math, Term, Test};
 use super::value::{self, Value, compare};
 use otlp::scan::{Around, Event, Slots, Span};
@@ -19,6 +20,8 @@ pub struct Subject<'a, 's, 'k> {
     pub event: Option<(Event<'a>, usize)>,
     /// What statements keep for each other: a `KeyValueList`.
     pub cache: &'a [u8],
+    /// What is known of the client that sent it.
+    pub client: Option<&'a Told>,
     /// The clock and random numbers.
     pub outside: Outside,
 }

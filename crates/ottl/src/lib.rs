@@ -5,6 +5,7 @@
 //! functions of `function::FUNCTIONS`. What is not among these is refused by its name when a
 //! condition is parsed.
 
+mod client;
 mod edit;
 mod eval;
 pub mod fnv;
@@ -20,6 +21,7 @@ mod statement;
 mod value;
 mod zone;
 
+pub use client::{Client, Told};
 pub use edit::{EDITORS, Edit, Editor, Replace, Strategy, texts};
 pub use eval::{Failure, Subject};
 pub use function::{Function, MISSING, names as function_names};
@@ -103,7 +105,10 @@ impl std::error::Error for Error {}
 
 /// A condition that was parsed.
 #[derive(Debug)]
-pub struct Condition(parser::Test);
+pub struct Condition {
+    test: parser::Test,
+    client: Vec<Client>,
+}
 
 impl Condition {
     /// Parses a condition; the attributes of spans that it names get places in `keys`.
@@ -135,14 +140,23 @@ impl Condition {
     /// # Errors
     /// It cannot be said, because of what the subject is.
     pub fn is_true(&self, subject: &Subject<'_, '_, '_>) -> Result<bool, Failure> {
-        self.0.is_true(subject)
+        self.test.is_true(subject)
+    }
+
+    /// What it asks of the client that sent the data.
+    #[must_use]
+    pub fn client(&self) -> &[Client] {
+        &self.client
     }
 }
 
 fn condition(text: &str, scope: Scope, keys: Option<&mut Keys>) -> Result<Condition, Error> {
     let tokens = tokens(text)?;
-    let parser = Parser::new(&tokens, text.len(), scope, keys);
-    parser.condition().map(Condition)
+    let mut parser = Parser::new(&tokens, text.len(), scope, keys);
+    let test = parser.any()?;
+    parser.finish()?;
+    let client = parser.client;
+    Ok(Condition { test, client })
 }
 
 fn tokens(text: &str) -> Result<Vec<(usize, lexer::Token)>, Error> {

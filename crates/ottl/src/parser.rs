@@ -1,5 +1,6 @@
 //! The grammar: `or` of `and` of comparisons, calls, booleans and parentheses.
 
+use super::client::Client;
 use super::function::{self, Call};
 use super::key::{self, Key};
 use super::lexer::Token;
@@ -66,6 +67,8 @@ pub struct Parser<'t, 'k> {
     pub scope: Scope,
     /// Who gives attributes of spans a place, if anybody does.
     pub keys: Option<&'k mut Keys>,
+    /// What paths ask of the client.
+    pub client: Vec<Client>,
     depth: u32,
 }
 
@@ -102,15 +105,9 @@ impl<'t, 'k> Parser<'t, 'k> {
             end,
             scope,
             keys,
+            client: Vec::new(),
             depth: DEPTH_MAX,
         }
-    }
-
-    /// All of the text is a condition.
-    pub fn condition(mut self) -> Result<Test, Error> {
-        let test = self.any()?;
-        self.finish()?;
-        Ok(test)
     }
 
     /// Nothing is left.

@@ -1,5 +1,6 @@
 //! Statements: an editor, and a condition behind `where`.
 
+use super::client::Client;
 use super::edit::{self, Edit};
 use super::eval::{Failure, Subject};
 use super::parser::{Parser, Scope, Test};
@@ -10,6 +11,7 @@ use super::{Context, Error};
 pub struct Statement {
     edit: Edit,
     condition: Option<Test>,
+    client: Vec<Client>,
 }
 
 impl Statement {
@@ -29,7 +31,18 @@ impl Statement {
             None
         };
         parser.finish()?;
-        Ok(Statement { edit, condition })
+        let client = parser.client;
+        Ok(Statement {
+            edit,
+            condition,
+            client,
+        })
+    }
+
+    /// What it asks of the client that sent the data.
+    #[must_use]
+    pub fn client(&self) -> &[Client] {
+        &self.client
     }
 
     /// What it does to a subject; none where its condition is false.

@@ -348,6 +348,10 @@ const WRONG: &[(&str, &str)] = &[
         "::ottl_condition::span_event: not supported: write 'spanevent'",
     ),
     (
+        "{ name: a, type: ottl_condition, ottl_condition: { span: ['otelcol.client.addr != \"\"'] } }",
+        "::ottl_condition::span: what is known of clients is lost when traces are put together: set an attribute to otelcol.client in a transform processor before this",
+    ),
+    (
         "{ name: a, type: ottl_condition, ottl_condition: { span: ['attributes[\"k\"] == '] } }",
         "::ottl_condition::span: at character 20: a value is expected here",
     ),

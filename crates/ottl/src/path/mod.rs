@@ -2,11 +2,12 @@
 
 mod table;
 
+use super::client::{Client, Told};
 use super::eval::{Failure, Subject};
 use super::key::{self, Found, Key};
 use super::lexer::Token;
 use super::parser::Parser;
-use super::value::Value;
+use super::value::{ENTRIES, Value};
 use super::{Context, Error};
 use otlp::scan::{Attributes, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES};
 use otlp::tracestate;
@@ -41,14 +42,24 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Path, Error> {
     let found = table.iter().find(|(known, _)| *known == name);
     let Some((_, root)) = found.copied() else {
         let path = words.join(".");
-        let why = if table::WHOLE.contains(&name.as_str()) {
+        let why = if words == ["otelcol", "grpc", "metadata"] {
+            "otelcol.grpc.metadata is not supported: the same is in otelcol.client.metadata, where the receiver has 'include_metadata: true'".to_owned()
+        } else if table::WHOLE.contains(&name.as_str()) {
             format!("the path {path} is no value here: name a part of it")
         } else {
             format!("the path {path} is not supported")
         };
         return Err(Error::new(start.at, why));
     };
-    let keys = key::parse(parser)?;
+    let mut keys = key::parse(parser)?;
+    if let Some(client) = client(root, &mut keys).map_err(|why| Error::new(start.at, why))? {
+        parser.client.push(client);
+        return Ok(Path {
+            root,
+            keys,
+            place: None,
+        });
+    }
     let indexed = matches!(root.written().1, Form::Attributes(_));
     let fits = indexed || keys.is_empty() || root == Root::TraceState && keys.len() == 1;
     if !fits || matches!(keys.first(), Some(Key::Index(_))) {
@@ -61,6 +72,28 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Path, Error> {
     Ok(Path { root, keys, place })
 }
 
+/// What a path asks of the client, if it is of that. Receivers keep what is asked for and nothing
+/// else: it must be written out.
+fn client(root: Root, keys: &mut [Key]) -> Result<Option<Client>, &'static str> {
+    Ok(Some(match (root, keys.first_mut()) {
+        (Root::ClientAddress, None) => Client::Address,
+        (Root::ClientAddress, Some(_)) => return Err("otelcol.client.addr has no such key"),
+        (Root::ClientMetadata, Some(Key::Name(name))) => {
+            name.make_ascii_lowercase();
+            Client::Field(String::from_utf8_lossy(name).into_owned())
+        }
+        (Root::ClientAuth, Some(Key::Name(name))) => {
+            Client::Auth(String::from_utf8_lossy(name).into_owned())
+        }
+        (Root::ClientMetadata | Root::ClientAuth, _) => {
+            return Err(
+                "name one key of it in quotes, as in otelcol.client.metadata[\"x-tenant\"]",
+            );
+        }
+        _ => return Ok(None),
+    }))
+}
+
 type Table = &'static [(&'static str, Root)];
 
 /// The paths among which one is, and what is left of its name.
@@ -70,6 +103,7 @@ fn table_of<'w, 't>(
 ) -> Result<(Table, &'w [&'t str]), String> {
     let context = parser.scope.context;
     let (of, table, rest) = match words {
+        ["otelcol", rest @ ..] if !rest.is_empty() => (Context::Resource, table::OTELCOL, rest),
         ["resource", rest @ ..] if !rest.is_empty() => (Context::Resource, table::RESOURCE, rest),
         ["instrumentation_scope" | "scope", rest @ ..] if !rest.is_empty() => {
             (Context::Scope, table::SCOPE, rest)
@@ -130,7 +164,7 @@ impl Path {
                 }
                 None => Value::Nil,
             },
-            Root::Cache => return self.attribute(subject.cache, super::value::ENTRIES, subject),
+            Root::Cache => return self.attribute(subject.cache, ENTRIES, subject),
             Root::TraceState => match self.keys.first() {
                 Some(key) => match key.get(subject)? {
                     Found::Name(key) => {
@@ -181,6 +215,12 @@ impl Path {
             Root::EventTime => {
                 Value::Time(subject.event.map_or(0, |(event, _)| event.time_ns as i64))
             }
+            Root::ClientAddress => match subject.client {
+                Some(told) => told.address(),
+                None => Value::text(""),
+            },
+            Root::ClientMetadata => return self.told(subject.client.map(Told::fields), subject),
+            Root::ClientAuth => return self.told(subject.client.map(Told::auth), subject),
             Root::EventIndex => Value::Int(subject.event.map_or(0, |(_, index)| index as i64)),
         })
     }
@@ -212,6 +252,17 @@ impl Path {
                 self.inner(other.get(subject)?.of(&map)?, subject)
             }
         }
+    }
+
+    fn told<'a>(
+        &'a self,
+        told: Option<Value<'a>>,
+        subject: &Subject<'a, '_, '_>,
+    ) -> Result<Value<'a>, Failure> {
+        let (Some(told), Some(key)) = (told, self.keys.first()) else {
+            return Ok(Value::Nil);
+        };
+        self.inner(key.get(subject)?.of(&told)?, subject)
     }
 
     /// Goes on with the keys behind the first.

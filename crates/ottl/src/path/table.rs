@@ -50,6 +50,9 @@ pub enum Root {
     EventNs,
     EventTime,
     EventIndex,
+    ClientAddress,
+    ClientMetadata,
+    ClientAuth,
 }
 
 /// What a path reads, and statements write.
@@ -153,6 +156,12 @@ pub const EVENT: &[(&str, Root)] = &[
     ("dropped_attributes_count", Root::Count(Message::Event, 4)),
 ];
 
+pub const OTELCOL: &[(&str, Root)] = &[
+    ("client.addr", Root::ClientAddress),
+    ("client.metadata", Root::ClientMetadata),
+    ("client.auth.attributes", Root::ClientAuth),
+];
+
 /// Paths that the Collector has and that are no value here.
 pub const WHOLE: &[&str] = &["status", "schema_url"];
 
@@ -234,6 +243,9 @@ impl Root {
             Root::EventNs => (Event, Form::Nanoseconds(1)),
             Root::EventTime => (Event, Form::Time(1)),
             Root::EventIndex => (Event, Form::Fixed),
+            Root::ClientAddress | Root::ClientMetadata | Root::ClientAuth => {
+                (Resource, Form::Fixed)
+            }
         }
     }
 }

@@ -105,10 +105,15 @@ fn says(condition: &str, context: Context) -> Result<Result<bool, Failure>, Erro
     let first_event = decoded.events[0].encode_to_vec();
     let mut slots = Slots::new(&keys);
     let span = span(&message, &mut slots).unwrap();
+    let mut told = Told::default();
+    told.set_address("10.0.0.1");
+    told.add_field("x-tenant", ["a", "b"]);
+    told.add_auth("username", "me");
     let subject = Subject {
         span: &span,
         slots: Some(&slots),
         cache: b"",
+        client: Some(&told),
         outside: outside(),
         around: Around {
             resource: &resource,
@@ -168,6 +173,13 @@ fn what_is_true_of_the_span() {
         "IsMap(attributes) and not IsString(attributes[\"none\"])",
         "IsRootSpan()",
         "Len(events) == 1 and Len(span.links) == 0 and Len(events) > Len(links)",
+        "otelcol.client.addr == \"10.0.0.1\"",
+        "otelcol.client.metadata[\"X-Tenant\"] == [\"a\", \"b\"]",
+        "otelcol.client.metadata[\"x-tenant\"][1] == \"b\"",
+        "otelcol.client.metadata[\"x-other\"] == nil",
+        "otelcol.client.metadata[\"x-other\"][0] == nil",
+        "otelcol.client.auth.attributes[\"username\"] == \"me\"",
+        "otelcol.client.auth.attributes[\"Username\"] == nil",
         "IsList(events) and IsEmpty(links) and not IsEmpty(events)",
         "events != nil and links != nil and not (events == events)",
         "Len(attributes) == 9 and Len(name) == 9 and Len(attributes[\"list\"]) == 2",

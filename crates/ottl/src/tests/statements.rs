@@ -52,6 +52,25 @@ fn what_is_refused_is_named() {
         (r#"set("a", 1)"#, "must be a path"),
         ("set(event_index, 1)", "cannot be written"),
         ("set(span.links, [])", "cannot be written"),
+        (
+            "set(otelcol.client.metadata[\"a\"], \"b\")",
+            "cannot be written",
+        ),
+        ("set(name, otelcol.client.metadata)", "name one key of it"),
+        (
+            "set(name, otelcol.client.metadata[name])",
+            "name one key of it",
+        ),
+        (
+            "set(name, otelcol.client.auth.attributes)",
+            "name one key of it",
+        ),
+        ("set(name, otelcol.client.addr[\"a\"])", "has no such key"),
+        (
+            "set(name, otelcol.grpc.metadata[\"a\"][0])",
+            "the same is in otelcol.client.metadata",
+        ),
+        ("set(name, otelcol.other)", "is not supported"),
         ("set(name)", "takes 2 arguments"),
         (r#"set(name, "a") when true"#, "`when` is not expected"),
         (r#"set(name, "a") where name"#, "a comparison is expected"),

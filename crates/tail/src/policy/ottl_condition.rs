@@ -7,6 +7,9 @@ use otlp::scan::{Around, Keys, Slots};
 use otlp::scan::{Span, events};
 use ottl::{self, Context, Outside, Subject};
 
+/// Why `otelcol.client` is refused.
+pub const NO_CLIENT: &str = "what is known of clients is lost when traces are put together: set an attribute to otelcol.client in a transform processor before this";
+
 /// The conditions of one policy.
 #[derive(Debug)]
 pub struct Condition {
@@ -31,8 +34,13 @@ impl Condition {
         }
         let mut parse = |texts: &[String], context| {
             let parse = |text: &String| {
-                ottl::Condition::parse(text, context, keys)
-                    .map_err(|error| format!("condition `{text}`: {error}"))
+                let condition = ottl::Condition::parse(text, context, keys)
+                    .map_err(|error| format!("condition `{text}`: {error}"))?;
+                if condition.client().is_empty() {
+                    Ok(condition)
+                } else {
+                    Err(format!("condition `{text}`: {NO_CLIENT}"))
+                }
             };
             texts.iter().map(parse).collect::<Result<Vec<_>, String>>()
         };
@@ -64,6 +72,7 @@ impl Condition {
             around,
             event: None,
             cache: b"",
+            client: None,
             outside: self.outside,
         };
         let bits = self.any(&self.span, &subject);

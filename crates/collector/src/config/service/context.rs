@@ -2,11 +2,15 @@
 
 use std::collections::BTreeSet;
 
+use otlp::scan::Keys;
+use ottl::{Client, Condition, Statement};
+
 use super::pipelines::Found;
 use crate::config::components::exporters::Exporter;
 use crate::config::components::extensions::Extension;
 use crate::config::components::processors::Processor;
 use crate::config::components::processors::action::{Action, Source};
+use crate::config::components::processors::statements::Group;
 use crate::config::components::shared::context::Context;
 use crate::config::diagnostic::Notes;
 use crate::config::model::{Config, Pipeline};
@@ -41,6 +45,14 @@ impl Asked {
                 self.fields.extend(settings.metadata_keys.iter().cloned());
                 &[]
             }
+            Processor::Transform(settings) => {
+                self.add_groups(&settings.traces);
+                &[]
+            }
+            Processor::Filter(settings) => {
+                self.add_groups(&settings.conditions);
+                &[]
+            }
             _ => &[],
         };
         for action in actions {
@@ -51,6 +63,34 @@ impl Asked {
             {
                 self.add(context);
             }
+        }
+    }
+
+    /// What statements and conditions in OTTL ask. Those that are wrong are told elsewhere.
+    fn add_groups(&mut self, groups: &[Group]) {
+        for group in groups {
+            for text in &group.conditions {
+                let condition = Condition::parse(text, group.context, &mut Keys::default());
+                condition
+                    .iter()
+                    .for_each(|one| self.add_clients(one.client()));
+            }
+            for text in &group.statements {
+                let statement = Statement::parse(text, group.context, false);
+                statement
+                    .iter()
+                    .for_each(|one| self.add_clients(one.client()));
+            }
+        }
+    }
+
+    fn add_clients(&mut self, clients: &[Client]) {
+        for client in clients {
+            self.add(&match client {
+                Client::Address => Context::Address,
+                Client::Field(name) => Context::Field(name.clone()),
+                Client::Auth(name) => Context::Auth(name.clone()),
+            });
         }
     }
 

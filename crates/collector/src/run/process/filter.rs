@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use otlp::scan::{Around, Keys, Slots};
 use otlp::scan::{Malformed, Span, Spot, event, span};
-use ottl::{Condition, Context, Subject};
+use ottl::{Condition, Context, Subject, Told};
 use tail::settings::ErrorMode;
 
+use super::client::Clients;
 use super::edit::{
     Edited, FIRST, Fields, Kind, List, Outcome, SECOND, edit_fields, hand_on, joined, room_for,
 };
@@ -19,6 +20,7 @@ use crate::config::components::processors::filter::Filter as Settings;
 use crate::run::Log;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
+use crate::run::origin::Origin;
 
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
@@ -41,6 +43,7 @@ pub struct Rules {
     /// By context.
     conditions: [Vec<Rule>; 4],
     keys: Keys,
+    clients: Clients,
     include: Option<matching::Matcher>,
     exclude: Option<matching::Matcher>,
     failures: Failures,
@@ -79,13 +82,15 @@ impl Rules {
     /// Which condition or expression cannot be read, and why.
     pub fn new(settings: &Settings, failures: Failures) -> Result<Rules, String> {
         let mut conditions: [Vec<Rule>; 4] = Default::default();
-        let mut keys = Keys::default();
+        let (mut keys, mut clients) = (Keys::default(), Clients::default());
         for group in &settings.conditions {
             for text in &group.conditions {
-                let condition = Condition::parse(text, group.context, &mut keys);
+                let condition = Condition::parse(text, group.context, &mut keys)
+                    .map_err(|error| format!("'{text}': {error}"))?;
+                clients.add(condition.client());
                 conditions[group.context as usize].push(Rule {
                     text: text.clone(),
-                    condition: condition.map_err(|error| format!("'{text}': {error}"))?,
+                    condition,
                     error_mode: group.error_mode,
                 });
             }
@@ -98,24 +103,27 @@ impl Rules {
         Ok(Rules {
             conditions,
             keys,
+            clients,
             include: matcher(&settings.include)?,
             exclude: matcher(&settings.exclude)?,
             failures,
         })
     }
 
-    /// What a request of traces becomes.
+    /// What a request of traces becomes that came from somewhere.
     ///
     /// # Errors
     /// It is malformed, or a condition failed whose failures are to be propagated.
-    pub fn filter(&self, request: &[u8]) -> Result<Edited, Fault> {
+    pub fn filter(&self, request: &[u8], origin: Option<&Origin>) -> Result<Edited, Fault> {
         let does_nothing = self.conditions.iter().all(Vec::is_empty);
         if does_nothing && self.include.is_none() && self.exclude.is_none() {
             return Ok(Edited::default());
         }
         let mut out = room_for(request);
+        let told = self.clients.told(origin);
         let mut walk = Walk {
             rules: self,
+            client: told.as_ref(),
             slots: Slots::new(&self.keys),
             list: List::default(),
             dropped: 0,
@@ -145,6 +153,7 @@ impl Rules {
 
 struct Walk<'r, 'a> {
     rules: &'r Rules,
+    client: Option<&'r Told>,
     slots: Slots<'a, 'r>,
     list: List<'a>,
     dropped: u64,
@@ -209,7 +218,7 @@ impl<'a> Walk<'_, 'a> {
         self.slots.clear();
         let span = span(message, &mut self.slots)?;
         let is_dropped = if self.rules.has(Context::Span) {
-            let subject = subject(&span, &self.slots, around);
+            let subject = subject(&span, &self.slots, around, self.client);
             let outcome = self.rules.is_true(Context::Span, &subject);
             self.settled(outcome)?
         } else {
@@ -226,7 +235,7 @@ impl<'a> Walk<'_, 'a> {
         let bytes = around.resource.len() + around.scope.len() + message.len();
         let outcome = edit_fields(message, EVENTS, out, &mut |bytes_of_event, _| {
             self.count_around(bytes)?;
-            let mut subject = subject(&span, &self.slots, around);
+            let mut subject = subject(&span, &self.slots, around, self.client);
             subject.event = Some((event(bytes_of_event), index));
             let outcome = self.rules.is_true(Context::SpanEvent, &subject);
             index += 1;
@@ -262,7 +271,7 @@ impl<'a> Walk<'_, 'a> {
         }
         let no_span = Span::new(b"", [0; 16]);
         let no_slots = Slots::new(&self.rules.keys);
-        let subject = subject(&no_span, &no_slots, around);
+        let subject = subject(&no_span, &no_slots, around, self.client);
         let outcome = self.rules.is_true(context, &subject);
         self.settled(outcome)
     }
@@ -305,6 +314,7 @@ fn subject<'a, 's, 'k>(
     span: &'s Span<'a>,
     slots: &'s Slots<'a, 'k>,
     around: Around<'a>,
+    client: Option<&'a Told>,
 ) -> Subject<'a, 's, 'k> {
     Subject {
         span,
@@ -312,6 +322,7 @@ fn subject<'a, 's, 'k>(
         around,
         event: None,
         cache: b"",
+        client,
         outside: OUTSIDE,
     }
 }
@@ -341,7 +352,7 @@ impl Filter {
 
 impl Through for Filter {
     fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
-        let filtered = self.rules.filter(&batch.bytes);
+        let filtered = self.rules.filter(&batch.bytes, batch.origin.as_deref());
         let dropped = filtered.as_ref().map_or(0, |edited| edited.dropped);
         let taken = hand_on::<P>(&self.next, batch, filtered)?;
         // Only once: a batch that is given back comes again.

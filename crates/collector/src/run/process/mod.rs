@@ -3,6 +3,7 @@
 mod action;
 pub mod attributes;
 pub mod batch;
+pub mod client;
 pub mod dashboard;
 pub mod edit;
 pub mod failures;

@@ -106,6 +106,45 @@ async fn attributes_are_set_to_what_a_request_says() {
 }
 
 #[tokio::test]
+async fn statements_and_conditions_read_what_a_request_says() {
+    let file = TempFile::new();
+    let transform = r#"transform: { trace_statements: [
+        'set(span.attributes["tenant"], otelcol.client.metadata["X-Tenant"][0]) where otelcol.client.metadata["x-tenant"] != nil',
+        'set(span.attributes["count"], String(Len(otelcol.client.metadata["x-tenant"])))',
+        'set(span.attributes["from"], otelcol.client.addr)',
+        'set(span.attributes["user"], otelcol.client.auth.attributes["username"])'
+    ] }"#;
+    let filter = r#"filter: { error_mode: propagate, trace_conditions: [
+        'otelcol.client.metadata["x-other"] != nil and span.attributes["user"] == "me"'
+    ] }"#;
+    let own = "include_metadata: true, auth: { authenticator: basicauth }";
+    let collector = telling(
+        own,
+        &format!("{transform}, {filter}"),
+        "transform, filter",
+        &file,
+    );
+    let none = settings::Compression::None;
+    let clients = [
+        http_with(&collector, none, &[ME, ("X-Tenant", "a")]),
+        grpc_with(&collector, &[ME, ("x-tenant", "b"), ("x-tenant", "c")]),
+        http_with(&collector, none, &[ME, ("x-tenant", "d"), ("x-other", "")]),
+    ];
+    for client in clients {
+        let outcome = send(&client, request(0, 5)).await;
+        assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
+    }
+    collector.end().await;
+    assert_eq!(
+        told(&file),
+        BTreeSet::from([
+            "tenant=a count=1 from=127.0.0.1 user=me".to_owned(),
+            "tenant=b count=2 from=127.0.0.1 user=me".to_owned(),
+        ])
+    );
+}
+
+#[tokio::test]
 async fn more_fields_than_are_kept_are_refused() {
     let file = TempFile::new();
     let collector = telling("include_metadata: true", TELLING, "attributes", &file);

@@ -58,7 +58,7 @@ fn request() -> ExportTraceServiceRequest {
 /// `resource/scope/span` and the names of events, of what is left, and how many spans are gone.
 fn left(conditions: Vec<Group>) -> (Vec<String>, u64) {
     let bytes = request().encode_to_vec();
-    let edited = rules(conditions).filter(&bytes).unwrap();
+    let edited = rules(conditions).filter(&bytes, None).unwrap();
     let bytes = edited.bytes.unwrap_or(bytes);
     let left = ExportTraceServiceRequest::decode(&bytes[..]).unwrap();
     let mut lines = Vec::new();
@@ -151,8 +151,8 @@ fn what_is_left_is_as_it_came() {
         group(Context::Span, &["false"], &[]),
         group(Context::SpanEvent, &["false"], &[]),
     ]);
-    assert_eq!(kept.filter(&bytes).unwrap().bytes, None);
-    assert_eq!(rules(vec![]).filter(&bytes).unwrap().bytes, None);
+    assert_eq!(kept.filter(&bytes, None).unwrap().bytes, None);
+    assert_eq!(rules(vec![]).filter(&bytes, None).unwrap().bytes, None);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn failures_are_propagated_or_false() {
     };
     assert_eq!(left(vec![failing(ErrorMode::Ignore)]).1, 2);
     let bytes = request().encode_to_vec();
-    let propagated = rules(vec![failing(ErrorMode::Propagate)]).filter(&bytes);
+    let propagated = rules(vec![failing(ErrorMode::Propagate)]).filter(&bytes, None);
     assert_eq!(propagated.unwrap_err(), Fault::Ottl(Failure::Type));
 }
 
@@ -184,7 +184,7 @@ fn spans_are_included_and_excluded() {
         exclude: Some(matching(&[], &["b+", "^c$"])),
     };
     let rules = Rules::new(&settings, Failures::new("filter", &log_of().0)).unwrap();
-    let edited = rules.filter(&request().encode_to_vec()).unwrap();
+    let edited = rules.filter(&request().encode_to_vec(), None).unwrap();
     assert_eq!(edited.dropped, 2);
     let left = ExportTraceServiceRequest::decode(&edited.bytes.unwrap()[..]).unwrap();
     let scopes = &left.resource_spans[0].scope_spans;

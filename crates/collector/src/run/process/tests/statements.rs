@@ -229,7 +229,7 @@ fn spans_become_what_they_should() {
         }
         let groups = steps.iter().map(statement);
         let groups = groups.map(|(context, text)| group(context, &[], &[&text]));
-        let edited = editor(groups.collect()).edit(&bytes).unwrap().bytes;
+        let edited = editor(groups.collect()).edit(&bytes, None).unwrap().bytes;
         let edited = edited.unwrap_or(bytes.clone());
         let got = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
         assert_eq!(got, after, "{seed} {steps:?}");
@@ -297,7 +297,7 @@ fn spans_and_events_are_dropped_as_they_should() {
                 &[],
             ),
         ]);
-        let edited = rules.filter(&bytes).unwrap();
+        let edited = rules.filter(&bytes, None).unwrap();
         let left = edited.bytes.unwrap_or(bytes.clone());
         let got = ExportTraceServiceRequest::decode(&left[..]).unwrap();
         assert_eq!(got, after, "{seed}");
@@ -318,7 +318,7 @@ fn spans_and_events_are_dropped_as_they_should() {
     // A request of texts alone: nothing of it is dropped.
     let whole = super::traces(vec![kv("a", text("b"))], vec![Span::default()]).encode_to_vec();
     let none = rules(vec![group(Context::Span, &["name == \"x\""], &[])]);
-    assert_eq!(none.filter(&whole).unwrap().bytes, None);
+    assert_eq!(none.filter(&whole, None).unwrap().bytes, None);
 }
 
 fn before_spans(request: &ExportTraceServiceRequest) -> impl Iterator<Item = Span> {

@@ -13,6 +13,7 @@ use tail::settings::ErrorMode;
 use super::{kv, log_of, text, traces};
 use crate::config::components::processors::statements::Group;
 use crate::config::components::processors::transform::Transform;
+use crate::run::origin::Origin;
 use crate::run::process::failures::{Failures, Fault};
 use crate::run::process::transform::Editor;
 
@@ -106,7 +107,7 @@ fn request() -> ExportTraceServiceRequest {
 
 fn edited(groups: Vec<Group>) -> Result<Option<ExportTraceServiceRequest>, Fault> {
     let bytes = request().encode_to_vec();
-    let edited = editor(groups).edit(&bytes)?;
+    let edited = editor(groups).edit(&bytes, None)?;
     Ok(edited
         .bytes
         .map(|bytes| ExportTraceServiceRequest::decode(&bytes[..]).unwrap()))
@@ -415,7 +416,7 @@ fn failures_are_propagated_or_passed_over() {
         for _ in 0..12 {
             assert!(
                 editor
-                    .edit(&request().encode_to_vec())
+                    .edit(&request().encode_to_vec(), None)
                     .unwrap()
                     .bytes
                     .is_some()
@@ -496,7 +497,7 @@ fn a_cache_may_be_that_of_all_records_and_groups() {
     let request = named(["a", "b", "c"].into_iter().map(str::to_owned));
     // Each request has its own.
     for _ in 0..2 {
-        let after = editor.edit(&request).unwrap().bytes.unwrap();
+        let after = editor.edit(&request, None).unwrap().bytes.unwrap();
         let after = ExportTraceServiceRequest::decode(&after[..]).unwrap();
         let spans = &after.resource_spans[0].scope_spans[0].spans;
         let attributes = spans.iter().map(|span| span.attributes.clone());
@@ -514,8 +515,8 @@ fn a_cache_may_be_that_of_all_records_and_groups() {
 fn a_shared_cache_that_grows_with_its_request_is_bounded() {
     let editor = editor(vec![sharing(Context::Span, &["set(cache[name], name)"])]);
     let names = |count: u32| named((0..count).map(|number| format!("{number:0300}")));
-    assert!(editor.edit(&names(100)).unwrap().bytes.is_none());
-    let refused = editor.edit(&names(5000)).map(|_| ());
+    assert!(editor.edit(&names(100), None).unwrap().bytes.is_none());
+    let refused = editor.edit(&names(5000), None).map(|_| ());
     assert_eq!(refused, Err(Fault::Malformed(Malformed::TooLarge)));
 }
 
@@ -535,4 +536,26 @@ fn statements_have_a_clock_and_random_numbers() {
     let [one, other] = ["b", "c"].map(|key| attribute(&after, key));
     assert!(matches!(&one, Some(V::StringValue(id)) if id.len() == 36));
     assert_ne!(one, other);
+}
+
+#[test]
+fn what_is_known_of_a_client_is_read() {
+    let statement = r#"set(name, otelcol.client.metadata["x-a"][1])"#;
+    let editor = editor(vec![group(
+        Context::Span,
+        &[r#"otelcol.client.metadata["x-b"] == ["c"]"#],
+        &[statement],
+    )]);
+    let origin = |fields: &[(&str, &str)]| Origin::with_fields(fields);
+    let bytes = request().encode_to_vec();
+    let known = origin(&[("x-a", "1"), ("x-a", "2"), ("x-b", "c")]);
+    let edited = editor.edit(&bytes, Some(&known)).unwrap().bytes.unwrap();
+    let edited = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
+    assert_eq!(edited.resource_spans[0].scope_spans[0].spans[0].name, "2");
+    let other = origin(&[("x-a", "1"), ("x-a", "2")]);
+    assert!(editor.edit(&bytes, Some(&other)).unwrap().bytes.is_none());
+    assert!(editor.edit(&bytes, None).unwrap().bytes.is_none());
+    // A field has one value only.
+    let short = origin(&[("x-a", "1"), ("x-b", "c")]);
+    assert!(editor.edit(&bytes, Some(&short)).is_err());
 }

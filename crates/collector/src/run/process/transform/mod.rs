@@ -16,6 +16,7 @@ use otlp::scan::Keys;
 use ottl::{Condition, Context, Statement};
 use tail::settings::ErrorMode;
 
+use super::client::Clients;
 use super::edit::{Edited, Outcome, hand_on, room_for};
 use super::failures::{Failures, Fault};
 use crate::config::components::processors::statements::Group as GroupSettings;
@@ -23,6 +24,7 @@ use crate::config::components::processors::transform::Transform as Settings;
 use crate::run::Log;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
+use crate::run::origin::Origin;
 
 /// See the module.
 pub struct Transform {
@@ -34,6 +36,7 @@ pub struct Transform {
 #[derive(Debug)]
 pub struct Editor {
     groups: Vec<Group>,
+    clients: Clients,
     failures: Failures,
 }
 
@@ -74,24 +77,44 @@ impl Editor {
     /// Which statement cannot be read, and why.
     pub fn new(settings: &Settings, failures: Failures) -> Result<Editor, String> {
         let groups = settings.traces.iter().map(group);
+        let groups: Vec<Group> = groups.collect::<Result<_, String>>()?;
+        let mut clients = Clients::default();
+        for group in &groups {
+            for (_, condition) in &group.conditions {
+                clients.add(condition.client());
+            }
+            for (_, statement) in &group.statements {
+                clients.add(statement.client());
+            }
+        }
         Ok(Editor {
-            groups: groups.collect::<Result<_, String>>()?,
+            groups,
+            clients,
             failures,
         })
     }
 
-    /// What a request of traces becomes.
+    /// What a request of traces becomes that came from somewhere.
     ///
     /// # Errors
     /// It is malformed, or a statement failed whose failures are to be propagated.
-    pub fn edit(&self, request: &[u8]) -> Result<Edited, Fault> {
+    pub fn edit(&self, request: &[u8], origin: Option<&Origin>) -> Result<Edited, Fault> {
+        let told = self.clients.told(origin);
         let mut current: Option<Vec<u8>> = None;
         let mut caches = Caches::default();
         for group in &self.groups {
             let before = current.as_deref().unwrap_or(request);
             let mut out = room_for(before);
             let cache = &mut caches[group.context as usize];
-            if walk::walk(group, &self.failures, before, cache, &mut out)? != Outcome::Same {
+            if walk::walk(
+                group,
+                told.as_ref(),
+                &self.failures,
+                before,
+                cache,
+                &mut out,
+            )? != Outcome::Same
+            {
                 current = Some(out);
             }
         }
@@ -125,7 +148,7 @@ fn group(settings: &GroupSettings) -> Result<Group, String> {
 
 impl Through for Transform {
     fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
-        let edited = self.editor.edit(&batch.bytes);
+        let edited = self.editor.edit(&batch.bytes, batch.origin.as_deref());
         hand_on::<P>(&self.next, batch, edited)
     }
 

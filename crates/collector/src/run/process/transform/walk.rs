@@ -6,7 +6,7 @@ use std::mem;
 use otlp::scan::Around;
 use otlp::scan::{Malformed, Span, event, span};
 use otlp::write;
-use ottl::{Context, Failure, Message, Subject};
+use ottl::{Context, Failure, Message, Subject, Told};
 
 use super::super::edit::{FIRST, Fields, Outcome, SECOND, edit_fields, joined, replace_field};
 use super::super::failures::{Failures, Fault};
@@ -31,6 +31,7 @@ const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// It is malformed, or a failure is to be propagated.
 pub fn walk(
     group: &Group,
+    client: Option<&Told>,
     failures: &Failures,
     request: &[u8],
     cache: &mut Vec<u8>,
@@ -38,6 +39,7 @@ pub fn walk(
 ) -> Result<Outcome, Fault> {
     let mut walk = Walk {
         group,
+        client,
         failures,
         resource: Held::default(),
         scope: Held::default(),
@@ -66,6 +68,7 @@ pub fn walk(
 
 struct Walk<'g, 'a> {
     group: &'g Group,
+    client: Option<&'g Told>,
     failures: &'g Failures,
     resource: Held<'a>,
     scope: Held<'a>,
@@ -268,6 +271,7 @@ impl<'a> Walk<'_, 'a> {
             event: (context == Context::SpanEvent)
                 .then(|| (event(&self.event.bytes), self.event_index)),
             cache: &self.cache.bytes,
+            client: self.client,
             outside: OUTSIDE,
         };
         if *next == 0 && !self.is_wanted(&subject)? {

@@ -3,6 +3,7 @@
 use otlp::scan::Keys;
 use ottl::Condition;
 pub(super) use ottl::Context;
+use tail::policy::NO_CLIENT;
 
 /// Whether a text is a condition; the error tells why not, and where in it.
 pub(super) fn check(text: &str, context: Context) -> Result<(), String> {
@@ -11,7 +12,10 @@ pub(super) fn check(text: &str, context: Context) -> Result<(), String> {
     }
     // The places of its attributes are those of this condition alone: all policies together are
     // looked at later.
-    Condition::parse(text, context, &mut Keys::default())
-        .map(drop)
-        .map_err(|error| error.to_string())
+    let condition = Condition::parse(text, context, &mut Keys::default());
+    let condition = condition.map_err(|error| error.to_string())?;
+    match condition.client() {
+        [] => Ok(()),
+        _ => Err(NO_CLIENT.to_owned()),
+    }
 }
