@@ -174,6 +174,7 @@ pub fn ottl(data: &[u8]) {
             slots: Some(&slots),
             cache: b"",
             client: None,
+            schemas: ::ottl::Schemas::default(),
             outside: ::ottl::Outside::default(),
             around: Around::default(),
             event: (context == Context::SpanEvent).then(|| (event(b""), 0)),

@@ -16,6 +16,8 @@ pub struct Subject<'a, 's, 'k> {
     pub slots: Option<&'s Slots<'a, 'k>>,
     /// Its resource and scope.
     pub around: Around<'a>,
+    /// The `schema_url` of both.
+    pub schemas: Schemas<'a>,
     /// One of its events and its place, for conditions on events.
     pub event: Option<(Event<'a>, usize)>,
     /// What statements keep for each other: a `KeyValueList`.
@@ -24,6 +26,15 @@ pub struct Subject<'a, 's, 'k> {
     pub client: Option<&'a Told>,
     /// The clock and random numbers.
     pub outside: Outside,
+}
+
+/// The texts `ResourceSpans.schema_url` and `ScopeSpans.schema_url`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Schemas<'a> {
+    /// That of the resource.
+    pub resource: &'a [u8],
+    /// That of the scope.
+    pub scope: &'a [u8],
 }
 
 /// Why a condition cannot be evaluated.

@@ -23,7 +23,7 @@ mod zone;
 
 pub use client::{Client, Told};
 pub use edit::{EDITORS, Edit, Editor, Replace, Strategy, texts};
-pub use eval::{Failure, Subject};
+pub use eval::{Failure, Schemas, Subject};
 pub use function::{Function, MISSING, names as function_names};
 pub use key::Found;
 pub use outside::Outside;
@@ -108,6 +108,7 @@ impl std::error::Error for Error {}
 pub struct Condition {
     test: parser::Test,
     client: Vec<Client>,
+    schemas: bool,
 }
 
 impl Condition {
@@ -148,6 +149,12 @@ impl Condition {
     pub fn client(&self) -> &[Client] {
         &self.client
     }
+
+    /// Whether it reads a `schema_url`.
+    #[must_use]
+    pub fn reads_schemas(&self) -> bool {
+        self.schemas
+    }
 }
 
 fn condition(text: &str, scope: Scope, keys: Option<&mut Keys>) -> Result<Condition, Error> {
@@ -155,8 +162,11 @@ fn condition(text: &str, scope: Scope, keys: Option<&mut Keys>) -> Result<Condit
     let mut parser = Parser::new(&tokens, text.len(), scope, keys);
     let test = parser.any()?;
     parser.finish()?;
-    let client = parser.client;
-    Ok(Condition { test, client })
+    Ok(Condition {
+        test,
+        client: parser.client,
+        schemas: parser.schemas,
+    })
 }
 
 fn tokens(text: &str) -> Result<Vec<(usize, lexer::Token)>, Error> {

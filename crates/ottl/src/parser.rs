@@ -69,6 +69,8 @@ pub struct Parser<'t, 'k> {
     pub keys: Option<&'k mut Keys>,
     /// What paths ask of the client.
     pub client: Vec<Client>,
+    /// A path is a `schema_url`.
+    pub schemas: bool,
     depth: u32,
 }
 
@@ -106,6 +108,7 @@ impl<'t, 'k> Parser<'t, 'k> {
             scope,
             keys,
             client: Vec::new(),
+            schemas: false,
             depth: DEPTH_MAX,
         }
     }

@@ -12,6 +12,7 @@ pub struct Statement {
     edit: Edit,
     condition: Option<Test>,
     client: Vec<Client>,
+    schemas: bool,
 }
 
 impl Statement {
@@ -31,11 +32,11 @@ impl Statement {
             None
         };
         parser.finish()?;
-        let client = parser.client;
         Ok(Statement {
             edit,
             condition,
-            client,
+            client: parser.client,
+            schemas: parser.schemas,
         })
     }
 
@@ -43,6 +44,12 @@ impl Statement {
     #[must_use]
     pub fn client(&self) -> &[Client] {
         &self.client
+    }
+
+    /// Whether it reads or writes a `schema_url`.
+    #[must_use]
+    pub fn reads_schemas(&self) -> bool {
+        self.schemas
     }
 
     /// What it does to a subject; none where its condition is false.

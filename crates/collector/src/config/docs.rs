@@ -437,7 +437,8 @@ keys that are paths or calls (`attributes[attributes[\"k\"]]`), arguments by nam
 and `filter`, as far as the data still say where they came from: a `batch` or `tail_sampling` in front loses it.
 
 Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`), or are of the context. A context reads and writes what
-stands around it. `status` as a whole and `schema_url` are no values; `events` and `links` as a whole can be counted (`Len`) and be compared with `nil`, but not be written. What fails under `propagate` has its batch refused for good.
+stands around it. `status` as a whole is no value; `events` and `links` as a whole can be counted (`Len`) and be compared with `nil`, but not be written. `schema_url` of a resource or scope can be read and
+written, but not in `tail_sampling`. What fails under `propagate` has its batch refused for good.
 There is no operator `in`, as in the Collector: `ContainsValue` asks the same. A format of `Time` and `FormatTime` means what it means there; `%o` and
 formats that Go would misread are refused. `Time` reads names in English. Time zones come from the system. `ExtractGrokPatterns` knows the default
 patterns of go-grok; those for single products must be given in `pattern_definitions`.

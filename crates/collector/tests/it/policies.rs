@@ -352,6 +352,10 @@ const WRONG: &[(&str, &str)] = &[
         "::ottl_condition::span: what is known of clients is lost when traces are put together: set an attribute to otelcol.client in a transform processor before this",
     ),
     (
+        "{ name: a, type: ottl_condition, ottl_condition: { spanevent: ['scope.schema_url != \"\"'] } }",
+        "::ottl_condition::spanevent: schema_url is lost when traces are put together: set an attribute to it in a transform processor before this",
+    ),
+    (
         "{ name: a, type: ottl_condition, ottl_condition: { span: ['attributes[\"k\"] == '] } }",
         "::ottl_condition::span: at character 20: a value is expected here",
     ),

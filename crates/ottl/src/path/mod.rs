@@ -60,6 +60,7 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Path, Error> {
             place: None,
         });
     }
+    parser.schemas |= matches!(root, Root::ResourceSchema | Root::ScopeSchema);
     let indexed = matches!(root.written().1, Form::Attributes(_));
     let fits = indexed || keys.is_empty() || root == Root::TraceState && keys.len() == 1;
     if !fits || matches!(keys.first(), Some(Key::Index(_))) {
@@ -215,6 +216,8 @@ impl Path {
             Root::EventTime => {
                 Value::Time(subject.event.map_or(0, |(event, _)| event.time_ns as i64))
             }
+            Root::ResourceSchema => Value::Text(subject.schemas.resource.into()),
+            Root::ScopeSchema => Value::Text(subject.schemas.scope.into()),
             Root::ClientAddress => match subject.client {
                 Some(told) => told.address(),
                 None => Value::text(""),
@@ -307,6 +310,8 @@ impl Message {
             Message::Scope => subject.around.scope,
             Message::Span => subject.span.message,
             Message::Event => subject.event.map_or(b"", |(event, _)| event.message),
+            Message::ResourceSchema => subject.schemas.resource,
+            Message::ScopeSchema => subject.schemas.scope,
             Message::Cache => subject.cache,
         }
     }

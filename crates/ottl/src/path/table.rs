@@ -50,6 +50,8 @@ pub enum Root {
     EventNs,
     EventTime,
     EventIndex,
+    ResourceSchema,
+    ScopeSchema,
     ClientAddress,
     ClientMetadata,
     ClientAuth,
@@ -66,6 +68,10 @@ pub enum Message {
     Span,
     /// `Span.Event`
     Event,
+    /// The text `ResourceSpans.schema_url`
+    ResourceSchema,
+    /// The text `ScopeSpans.schema_url`
+    ScopeSchema,
     /// A `KeyValueList` that lives as long as statements are run on one subject.
     Cache,
 }
@@ -77,6 +83,8 @@ pub enum Form {
     Attributes(u32),
     /// `string`
     Text(u32),
+    /// All of it is a text.
+    Whole,
     /// `uint32`, `int32` or an enum.
     Number(u32),
     /// `fixed32`
@@ -130,6 +138,7 @@ pub const SPAN: &[(&str, Root)] = &[
 ];
 
 pub const RESOURCE: &[(&str, Root)] = &[
+    ("schema_url", Root::ResourceSchema),
     ("attributes", Root::ResourceAttributes),
     ("cache", Root::Cache),
     (
@@ -139,6 +148,7 @@ pub const RESOURCE: &[(&str, Root)] = &[
 ];
 
 pub const SCOPE: &[(&str, Root)] = &[
+    ("schema_url", Root::ScopeSchema),
     ("name", Root::ScopeName),
     ("version", Root::ScopeVersion),
     ("attributes", Root::ScopeAttributes),
@@ -163,7 +173,7 @@ pub const OTELCOL: &[(&str, Root)] = &[
 ];
 
 /// Paths that the Collector has and that are no value here.
-pub const WHOLE: &[&str] = &["status", "schema_url"];
+pub const WHOLE: &[&str] = &["status"];
 
 /// Names of kinds by number.
 pub const KINDS: [&str; 6] = [
@@ -243,6 +253,8 @@ impl Root {
             Root::EventNs => (Event, Form::Nanoseconds(1)),
             Root::EventTime => (Event, Form::Time(1)),
             Root::EventIndex => (Event, Form::Fixed),
+            Root::ResourceSchema => (Message::ResourceSchema, Form::Whole),
+            Root::ScopeSchema => (Message::ScopeSchema, Form::Whole),
             Root::ClientAddress | Root::ClientMetadata | Root::ClientAuth => {
                 (Resource, Form::Fixed)
             }

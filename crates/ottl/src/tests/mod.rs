@@ -119,6 +119,10 @@ fn says(condition: &str, context: Context) -> Result<Result<bool, Failure>, Erro
             resource: &resource,
             scope: &scope,
         },
+        schemas: Schemas {
+            resource: b"https://r",
+            scope: b"https://s",
+        },
         event: (context == Context::SpanEvent).then(|| (event(&first_event), 0)),
     };
     Ok(condition.is_true(&subject))
@@ -173,6 +177,7 @@ fn what_is_true_of_the_span() {
         "IsMap(attributes) and not IsString(attributes[\"none\"])",
         "IsRootSpan()",
         "Len(events) == 1 and Len(span.links) == 0 and Len(events) > Len(links)",
+        "resource.schema_url == \"https://r\" and HasSuffix(scope.schema_url, \"s\")",
         "otelcol.client.addr == \"10.0.0.1\"",
         "otelcol.client.metadata[\"X-Tenant\"] == [\"a\", \"b\"]",
         "otelcol.client.metadata[\"x-tenant\"][1] == \"b\"",

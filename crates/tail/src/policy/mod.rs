@@ -12,7 +12,7 @@ mod matcher;
 mod node;
 mod numeric_attribute;
 mod ottl_condition;
-pub use ottl_condition::NO_CLIENT;
+pub use ottl_condition::unknown;
 mod probabilistic;
 mod rate_limiting;
 mod span_count;

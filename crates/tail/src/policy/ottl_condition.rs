@@ -7,8 +7,18 @@ use otlp::scan::{Around, Keys, Slots};
 use otlp::scan::{Span, events};
 use ottl::{self, Context, Outside, Subject};
 
-/// Why `otelcol.client` is refused.
-pub const NO_CLIENT: &str = "what is known of clients is lost when traces are put together: set an attribute to otelcol.client in a transform processor before this";
+/// Why a condition is refused that asks what is not kept with traces.
+#[must_use]
+pub fn unknown(condition: &ottl::Condition) -> Option<&'static str> {
+    if !condition.client().is_empty() {
+        return Some(
+            "what is known of clients is lost when traces are put together: set an attribute to otelcol.client in a transform processor before this",
+        );
+    }
+    condition.reads_schemas().then_some(
+        "schema_url is lost when traces are put together: set an attribute to it in a transform processor before this",
+    )
+}
 
 /// The conditions of one policy.
 #[derive(Debug)]
@@ -36,10 +46,9 @@ impl Condition {
             let parse = |text: &String| {
                 let condition = ottl::Condition::parse(text, context, keys)
                     .map_err(|error| format!("condition `{text}`: {error}"))?;
-                if condition.client().is_empty() {
-                    Ok(condition)
-                } else {
-                    Err(format!("condition `{text}`: {NO_CLIENT}"))
+                match unknown(&condition) {
+                    None => Ok(condition),
+                    Some(why) => Err(format!("condition `{text}`: {why}")),
                 }
             };
             texts.iter().map(parse).collect::<Result<Vec<_>, String>>()
@@ -73,6 +82,7 @@ impl Condition {
             event: None,
             cache: b"",
             client: None,
+            schemas: ottl::Schemas::default(),
             outside: self.outside,
         };
         let bits = self.any(&self.span, &subject);

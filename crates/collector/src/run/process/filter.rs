@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use otlp::scan::{Around, Keys, Slots};
 use otlp::scan::{Malformed, Span, Spot, event, span};
-use ottl::{Condition, Context, Subject, Told};
+use ottl::{Condition, Context, Schemas, Subject, Told};
 use tail::settings::ErrorMode;
 
 use super::client::Clients;
 use super::edit::{
-    Edited, FIRST, Fields, Kind, List, Outcome, SECOND, edit_fields, hand_on, joined, room_for,
+    Edited, FIRST, Fields, Kind, List, Outcome, SCHEMA_URL, SECOND, edit_fields, hand_on, joined,
+    last_bytes, room_for,
 };
 use super::failures::{Failures, Fault};
 use super::matching;
@@ -44,6 +45,8 @@ pub struct Rules {
     conditions: [Vec<Rule>; 4],
     keys: Keys,
     clients: Clients,
+    /// A condition reads a `schema_url`.
+    reads_schemas: bool,
     include: Option<matching::Matcher>,
     exclude: Option<matching::Matcher>,
     failures: Failures,
@@ -82,12 +85,14 @@ impl Rules {
     /// Which condition or expression cannot be read, and why.
     pub fn new(settings: &Settings, failures: Failures) -> Result<Rules, String> {
         let mut conditions: [Vec<Rule>; 4] = Default::default();
+        let mut reads_schemas = false;
         let (mut keys, mut clients) = (Keys::default(), Clients::default());
         for group in &settings.conditions {
             for text in &group.conditions {
                 let condition = Condition::parse(text, group.context, &mut keys)
                     .map_err(|error| format!("'{text}': {error}"))?;
                 clients.add(condition.client());
+                reads_schemas |= condition.reads_schemas();
                 conditions[group.context as usize].push(Rule {
                     text: text.clone(),
                     condition,
@@ -104,6 +109,7 @@ impl Rules {
             conditions,
             keys,
             clients,
+            reads_schemas,
             include: matcher(&settings.include)?,
             exclude: matcher(&settings.exclude)?,
             failures,
@@ -124,6 +130,7 @@ impl Rules {
         let mut walk = Walk {
             rules: self,
             client: told.as_ref(),
+            schemas: Schemas::default(),
             slots: Slots::new(&self.keys),
             list: List::default(),
             dropped: 0,
@@ -154,6 +161,7 @@ impl Rules {
 struct Walk<'r, 'a> {
     rules: &'r Rules,
     client: Option<&'r Told>,
+    schemas: Schemas<'a>,
     slots: Slots<'a, 'r>,
     list: List<'a>,
     dropped: u64,
@@ -165,6 +173,10 @@ struct Walk<'r, 'a> {
 impl<'a> Walk<'_, 'a> {
     fn resource(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
         let resource = joined(message, FIRST)?.unwrap_or_default();
+        self.schemas = Schemas {
+            resource: self.schema(message)?,
+            scope: b"",
+        };
         let around = Around {
             resource: &resource,
             scope: b"",
@@ -191,6 +203,7 @@ impl<'a> Walk<'_, 'a> {
         out: &mut Vec<u8>,
     ) -> Result<Outcome, Malformed> {
         let scope = joined(message, FIRST)?.unwrap_or_default();
+        self.schemas.scope = self.schema(message)?;
         let around = Around {
             resource,
             scope: &scope,
@@ -208,6 +221,15 @@ impl<'a> Walk<'_, 'a> {
         Ok(emptied(outcome, message))
     }
 
+    /// The `schema_url` of a message, where it is of account.
+    fn schema(&self, message: &'a [u8]) -> Result<&'a [u8], Malformed> {
+        if !self.rules.reads_schemas {
+            return Ok(b"");
+        }
+        let text = last_bytes(message, SCHEMA_URL << 3 | 2)?;
+        Ok(text.unwrap_or_default())
+    }
+
     fn span(
         &mut self,
         around: Around<'_>,
@@ -218,7 +240,7 @@ impl<'a> Walk<'_, 'a> {
         self.slots.clear();
         let span = span(message, &mut self.slots)?;
         let is_dropped = if self.rules.has(Context::Span) {
-            let subject = subject(&span, &self.slots, around, self.client);
+            let subject = subject(&span, &self.slots, around, self.client, self.schemas);
             let outcome = self.rules.is_true(Context::Span, &subject);
             self.settled(outcome)?
         } else {
@@ -235,7 +257,7 @@ impl<'a> Walk<'_, 'a> {
         let bytes = around.resource.len() + around.scope.len() + message.len();
         let outcome = edit_fields(message, EVENTS, out, &mut |bytes_of_event, _| {
             self.count_around(bytes)?;
-            let mut subject = subject(&span, &self.slots, around, self.client);
+            let mut subject = subject(&span, &self.slots, around, self.client, self.schemas);
             subject.event = Some((event(bytes_of_event), index));
             let outcome = self.rules.is_true(Context::SpanEvent, &subject);
             index += 1;
@@ -271,12 +293,13 @@ impl<'a> Walk<'_, 'a> {
         }
         let no_span = Span::new(b"", [0; 16]);
         let no_slots = Slots::new(&self.rules.keys);
-        let subject = subject(&no_span, &no_slots, around, self.client);
+        let subject = subject(&no_span, &no_slots, around, self.client, self.schemas);
         let outcome = self.rules.is_true(context, &subject);
         self.settled(outcome)
     }
 
     fn count_around(&mut self, bytes: usize) -> Result<(), Malformed> {
+        let bytes = bytes + self.schemas.resource.len() + self.schemas.scope.len();
         if bytes > AROUND_BYTES_FREE {
             self.around_bytes += bytes;
         }
@@ -315,6 +338,7 @@ fn subject<'a, 's, 'k>(
     slots: &'s Slots<'a, 'k>,
     around: Around<'a>,
     client: Option<&'a Told>,
+    schemas: Schemas<'a>,
 ) -> Subject<'a, 's, 'k> {
     Subject {
         span,
@@ -323,6 +347,7 @@ fn subject<'a, 's, 'k>(
         event: None,
         cache: b"",
         client,
+        schemas,
         outside: OUTSIDE,
     }
 }

@@ -74,6 +74,8 @@ pub type EditResource<'e> = dyn FnMut(&[u8], &mut Vec<u8>) -> Result<Outcome, Ma
 pub const FIRST: u32 = 1 << 3 | 2;
 /// Field 2: `Scope*` of a `Resource*`, records of a `Scope*`.
 pub const SECOND: u32 = 2 << 3 | 2;
+/// The number of `schema_url` in `Resource*` and `Scope*`.
+pub const SCHEMA_URL: u32 = 3;
 /// `Metric.data` by kind.
 const DATA: [(u32, Kind); 5] = [
     (5 << 3 | 2, Kind::NumberPoint),

@@ -195,3 +195,26 @@ fn spans_are_included_and_excluded() {
         .collect();
     assert_eq!((left.resource_spans.len(), names), (1, vec!["a", "ccc"]));
 }
+
+#[test]
+fn schema_urls_are_conditions() {
+    let mut request = request();
+    request.resource_spans[0].schema_url = "other".into();
+    request.resource_spans[1].scope_spans[0].schema_url = "t".into();
+    let bytes = request.encode_to_vec();
+    for (context, condition, dropped) in [
+        (Context::Resource, r#"schema_url == "other""#, 3),
+        (Context::Scope, r#"schema_url == "s""#, 3),
+        (Context::Scope, r#"resource.schema_url == "r""#, 1),
+        (
+            Context::Span,
+            r#"scope.schema_url == "t" and resource.schema_url == "r""#,
+            1,
+        ),
+        (Context::Span, r#"resource.schema_url == """#, 0),
+    ] {
+        let rules = rules(vec![group(context, &[condition], &[])]);
+        let edited = rules.filter(&bytes, None).unwrap();
+        assert_eq!(edited.dropped, dropped, "{condition}");
+    }
+}

@@ -559,3 +559,70 @@ fn what_is_known_of_a_client_is_read() {
     let short = origin(&[("x-a", "1"), ("x-b", "c")]);
     assert!(editor.edit(&bytes, Some(&short)).is_err());
 }
+
+#[test]
+fn schema_urls_are_read_and_written() {
+    let urls = |edited: &ExportTraceServiceRequest| {
+        let resource = &edited.resource_spans[0];
+        let scope = &resource.scope_spans[0];
+        let name = scope.spans[0].name.clone();
+        [resource.schema_url.clone(), scope.schema_url.clone(), name]
+    };
+    for (context, statements, [resource, scope, name]) in [
+        (
+            Context::Span,
+            &[
+                "set(name, Concat([resource.schema_url, scope.schema_url], \"\"))",
+                "set(resource.schema_url, \"new\") where resource.schema_url == \"r\"",
+                "set(scope.schema_url, resource.schema_url)",
+                "set(attributes[\"x\"], scope.schema_url)",
+            ][..],
+            ["new", "new", "rs"],
+        ),
+        (
+            Context::Scope,
+            &[
+                "set(schema_url, \"https://a\")",
+                "set(resource.attributes[\"u\"], schema_url)",
+                "set(attributes[\"u\"], schema_url)",
+                "set(resource.schema_url, \"\")",
+            ],
+            ["", "https://a", "GET /user/17/list/5"],
+        ),
+        (
+            Context::Resource,
+            &["replace_pattern(schema_url, \"r\", \"q\")"],
+            ["q", "s", "GET /user/17/list/5"],
+        ),
+        (
+            Context::SpanEvent,
+            &["set(resource.schema_url, Concat([resource.schema_url, \"+\"], \"\"))"],
+            ["r++", "s", "GET /user/17/list/5"],
+        ),
+    ] {
+        let after = edited(vec![group(context, &[], statements)]).unwrap();
+        let after = after.unwrap();
+        assert_eq!(urls(&after), [resource, scope, name], "{context}");
+        if context == Context::Scope {
+            let resource = after.resource_spans[0].resource.as_ref().unwrap();
+            let scope = after.resource_spans[0].scope_spans[0]
+                .scope
+                .as_ref()
+                .unwrap();
+            for attributes in [&resource.attributes, &scope.attributes] {
+                let last = attributes.last().unwrap();
+                assert_eq!(*last, kv("u", text("https://a")));
+            }
+        }
+    }
+    // Nothing changes.
+    let same = [
+        "set(resource.schema_url, \"r\")",
+        "set(scope.schema_url, nil)",
+    ];
+    assert!(
+        edited(vec![group(Context::Span, &[], &same)])
+            .unwrap()
+            .is_none()
+    );
+}

@@ -51,6 +51,8 @@ struct Group {
     /// All records of a request have one cache, with the other groups of this context; else each
     /// has one of its own.
     shares_cache: bool,
+    /// Statements or conditions name a `schema_url`.
+    reads_schemas: bool,
 }
 
 /// What statements keep for all records of a request, by their context.
@@ -137,11 +139,16 @@ fn group(settings: &GroupSettings) -> Result<Group, String> {
         let parsed = Statement::parse(text, context, false);
         Ok((text.clone(), parsed.map_err(|error| fault(text, error))?))
     });
+    let conditions: Vec<(String, Condition)> = conditions.collect::<Result<_, String>>()?;
+    let statements: Vec<(String, Statement)> = statements.collect::<Result<_, String>>()?;
+    let reads_schemas = conditions.iter().any(|(_, one)| one.reads_schemas())
+        || statements.iter().any(|(_, one)| one.reads_schemas());
     Ok(Group {
         context,
         error_mode: settings.error_mode,
-        conditions: conditions.collect::<Result<_, String>>()?,
-        statements: statements.collect::<Result<_, String>>()?,
+        conditions,
+        statements,
+        reads_schemas,
         shares_cache: settings.shares_cache,
     })
 }

@@ -27,6 +27,7 @@ pub fn write(
         (Form::Text(number), Value::Text(text)) => {
             replace_field(message, number, out, |out| bytes(out, number, text));
         }
+        (Form::Whole, Value::Text(text)) => out.extend_from_slice(text),
         (Form::Number(number), Value::Int(value)) => {
             // Counts go up to 2^32, enums from -2^31.
             let fits = (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(value);

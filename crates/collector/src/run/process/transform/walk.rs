@@ -6,9 +6,11 @@ use std::mem;
 use otlp::scan::Around;
 use otlp::scan::{Malformed, Span, event, span};
 use otlp::write;
-use ottl::{Context, Failure, Message, Subject, Told};
+use ottl::{Context, Failure, Message, Schemas, Subject, Told};
 
-use super::super::edit::{FIRST, Fields, Outcome, SECOND, edit_fields, joined, replace_field};
+use super::super::edit::{
+    FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_fields, joined, last_bytes, replace_field,
+};
 use super::super::failures::{Failures, Fault};
 use super::super::outside::OUTSIDE;
 use super::{Group, apply};
@@ -42,7 +44,9 @@ pub fn walk(
         client,
         failures,
         resource: Held::default(),
+        resource_schema: Held::default(),
         scope: Held::default(),
+        scope_schema: Held::default(),
         span: Held::default(),
         event: Held::default(),
         event_index: 0,
@@ -71,7 +75,9 @@ struct Walk<'g, 'a> {
     client: Option<&'g Told>,
     failures: &'g Failures,
     resource: Held<'a>,
+    resource_schema: Held<'a>,
     scope: Held<'a>,
+    scope_schema: Held<'a>,
     span: Held<'a>,
     event: Held<'a>,
     event_index: usize,
@@ -106,10 +112,11 @@ impl<'a> Held<'a> {
         Outcome::Changed
     }
 
-    /// Puts a message under field 1 of what is in `out` from `start` on, or of `message` where that
-    /// is as it came.
-    fn write_first(
+    /// Puts it, unless it is an empty text, under a field of what is in `out` from `start` on, or
+    /// of `message` where that is as it came.
+    fn write_into(
         &self,
+        number: u32,
         message: &[u8],
         outcome: Outcome,
         start: usize,
@@ -123,8 +130,10 @@ impl<'a> Held<'a> {
             Outcome::Changed => &written,
             Outcome::Same | Outcome::Gone => message,
         };
-        replace_field(base, FIRST >> 3, out, |out| {
-            write::bytes(out, FIRST >> 3, &self.bytes);
+        replace_field(base, number, out, |out| {
+            if number != SCHEMA_URL || !self.bytes.is_empty() {
+                write::bytes(out, number, &self.bytes);
+            }
         });
         Outcome::Changed
     }
@@ -133,6 +142,7 @@ impl<'a> Held<'a> {
 impl<'a> Walk<'_, 'a> {
     fn resource(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
         self.resource = Held::new(joined(message, FIRST)?.unwrap_or_default());
+        self.resource_schema = self.schema(message)?;
         let start = out.len();
         let outcome = match self.group.context {
             Context::Resource => {
@@ -143,11 +153,16 @@ impl<'a> Walk<'_, 'a> {
                 self.scope(scope, out)
             })?,
         };
-        Ok(self.resource.write_first(message, outcome, start, out))
+        let schema = &self.resource_schema;
+        let outcome = schema.write_into(SCHEMA_URL, message, outcome, start, out);
+        Ok(self
+            .resource
+            .write_into(FIRST >> 3, message, outcome, start, out))
     }
 
     fn scope(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
         self.scope = Held::new(joined(message, FIRST)?.unwrap_or_default());
+        self.scope_schema = self.schema(message)?;
         let start = out.len();
         let outcome = match self.group.context {
             Context::Scope => {
@@ -156,7 +171,20 @@ impl<'a> Walk<'_, 'a> {
             }
             _ => edit_fields(message, SECOND, out, &mut |span, out| self.span(span, out))?,
         };
-        Ok(self.scope.write_first(message, outcome, start, out))
+        let schema = &self.scope_schema;
+        let outcome = schema.write_into(SCHEMA_URL, message, outcome, start, out);
+        Ok(self
+            .scope
+            .write_into(FIRST >> 3, message, outcome, start, out))
+    }
+
+    /// The `schema_url` of a message, where it is of account.
+    fn schema(&self, message: &'a [u8]) -> Result<Held<'a>, Malformed> {
+        if !self.group.reads_schemas {
+            return Ok(Held::default());
+        }
+        let text = last_bytes(message, SCHEMA_URL << 3 | 2)?;
+        Ok(Held::new(text.unwrap_or_default().into()))
     }
 
     fn span(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
@@ -230,7 +258,9 @@ impl<'a> Walk<'_, 'a> {
         let context = self.group.context;
         let bytes = |held: &Held<'_>, of: Context| if context > of { held.bytes.len() } else { 0 };
         let around = bytes(&self.resource, Context::Resource)
+            + bytes(&self.resource_schema, Context::Resource)
             + bytes(&self.scope, Context::Scope)
+            + bytes(&self.scope_schema, Context::Scope)
             + bytes(&self.span, Context::Span)
             + self.cache.bytes.len();
         if around > AROUND_BYTES_FREE {
@@ -249,6 +279,8 @@ impl<'a> Walk<'_, 'a> {
             Message::Scope => &mut self.scope,
             Message::Span => &mut self.span,
             Message::Event => &mut self.event,
+            Message::ResourceSchema => &mut self.resource_schema,
+            Message::ScopeSchema => &mut self.scope_schema,
             Message::Cache => &mut self.cache,
         }
     }
@@ -272,6 +304,10 @@ impl<'a> Walk<'_, 'a> {
                 .then(|| (event(&self.event.bytes), self.event_index)),
             cache: &self.cache.bytes,
             client: self.client,
+            schemas: Schemas {
+                resource: &self.resource_schema.bytes,
+                scope: &self.scope_schema.bytes,
+            },
             outside: OUTSIDE,
         };
         if *next == 0 && !self.is_wanted(&subject)? {

@@ -3,7 +3,7 @@
 use otlp::scan::Keys;
 use ottl::Condition;
 pub(super) use ottl::Context;
-use tail::policy::NO_CLIENT;
+use tail::policy::unknown;
 
 /// Whether a text is a condition; the error tells why not, and where in it.
 pub(super) fn check(text: &str, context: Context) -> Result<(), String> {
@@ -14,8 +14,5 @@ pub(super) fn check(text: &str, context: Context) -> Result<(), String> {
     // looked at later.
     let condition = Condition::parse(text, context, &mut Keys::default());
     let condition = condition.map_err(|error| error.to_string())?;
-    match condition.client() {
-        [] => Ok(()),
-        _ => Err(NO_CLIENT.to_owned()),
-    }
+    unknown(&condition).map_or(Ok(()), |why| Err(why.to_owned()))
 }
