@@ -441,7 +441,8 @@ stands around it. `status` as a whole is no value; `events` and `links` as a who
 written, but not in `tail_sampling`. What fails under `propagate` has its batch refused for good.
 There is no operator `in`, as in the Collector: `ContainsValue` asks the same. A format of `Time` and `FormatTime` means what it means there; `%o` and
 formats that Go would misread are refused. `Time` reads names in English. Time zones come from the system. `ExtractGrokPatterns` knows the default
-patterns of go-grok; those for single products must be given in `pattern_definitions`.
+patterns of go-grok; those for single products must be given in `pattern_definitions`. `ParseXML` and `ParseSimplifiedXML` take up to 24 elements inside each other, and
+65536 elements, attributes and texts.
 Of a resource or scope that is larger than 16 KiB, no more than 512 MiB a request are read with its records: more is refused.
 ";
 

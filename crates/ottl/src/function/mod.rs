@@ -17,6 +17,7 @@ mod parse;
 mod text;
 mod time;
 mod url;
+mod xml;
 
 use super::eval::{Failure, Subject};
 use super::parser::{Parser, Term};
@@ -94,11 +95,12 @@ pub const FUNCTIONS: &[&[Function]] = &[
     grok::FUNCTIONS,
     csv::FUNCTIONS,
     url::FUNCTIONS,
+    xml::FUNCTIONS,
     format::FUNCTIONS,
 ];
 
 const LAMBDA: &str = "it needs the Collector's feature gate ottl.functions.enableLambda, which is off there by default";
-const XML: &str = "XML is not read here";
+const XML: &str = "XPath is not supported: ParseXML and ParseSimplifiedXML make maps of XML";
 
 /// Functions that the Collector has and that are missing here, and why.
 #[rustfmt::skip]
@@ -106,7 +108,7 @@ pub const MISSING: &[(&str, &str)] = &[
     ("All", LAMBDA), ("Any", LAMBDA), ("Filter", LAMBDA), ("Find", LAMBDA), ("MapEach", LAMBDA),
     ("MapKeys", LAMBDA), ("Reduce", LAMBDA), ("When", LAMBDA),
     ("ConvertAttributesToElementsXML", XML), ("ConvertTextToElementsXML", XML), ("GetXML", XML),
-    ("InsertXML", XML), ("ParseSimplifiedXML", XML), ("ParseXML", XML), ("RemoveXML", XML),
+    ("InsertXML", XML), ("RemoveXML", XML),
     ("ParseSeverity", "it is for logs"),
     ("UserAgent", "the list of user agents of the Collector (uap-core) is not built in"),
 ];

@@ -545,3 +545,57 @@ fn grok_patterns() {
     let error = says(&bomb, Context::Span).unwrap_err();
     assert!(error.why.contains("names written out"), "{error}");
 }
+
+#[test]
+fn maps_of_xml() {
+    holds(&[
+        r#"ParseXML("<Log><User><ID>00001</ID><Name type=\"first\">Joe</Name></User><Text>User did a thing</Text></Log>") == {
+            "tag": "Log", "children": [
+                {"tag": "User", "children": [
+                    {"tag": "ID", "content": "00001"},
+                    {"tag": "Name", "content": "Joe", "attributes": {"type": "first"}}]},
+                {"tag": "Text", "content": "User did a thing"}]}"#,
+        // Parts of a text are trimmed and joined; comments, instructions and directives are nothing.
+        r#"ParseXML("<?xml version='1.0' encoding='UTF-8'?><!DOCTYPE a [<!ENTITY b \">\">]> <a> x <!-- y -->\r\nz <![CDATA[ <&> ]]><?p q?></a>") == {"tag": "a", "content": "xz<&>"}"#,
+        r#"ParseXML("<n:a xmlns:n='u' b='&lt;&amp;&gt;&apos;&quot;&#65;&#x42;' n:b='2'/>") == {"tag": "a", "attributes": {"n": "u", "b": "2"}}"#,
+        r#"ParseXML("<a b='&lt;&amp;&gt;&apos;&quot;&#65;&#x42;'></a >")["attributes"]["b"] == "<&>'\"AB""#,
+        r#"ParseSimplifiedXML("<event><id>1</id><user x='y'>jane</user><details><time>12</time><cause> why </cause></details></event>") == {
+            "event": {"id": "1", "user": "jane", "details": {"time": "12", "cause": " why "}}}"#,
+        // Texts beside elements are left out, and so is what is empty; those of one name are a list.
+        r#"ParseSimplifiedXML("<a>x<b>1</b>y<c/><b>2</b><b><d>3</d></b><e><f/></e><g><!-- h --></g></a>") == {"a": {"b": ["1", "2", {"d": "3"}]}}"#,
+        r#"ParseSimplifiedXML("<a>1</a><b><![CDATA[<2>]]></b>") == {"a": "1", "b": "<2>"}"#,
+        r#"ParseSimplifiedXML("<a><b><c/></b><b/></a>") == {"a": {"b": []}} and ParseSimplifiedXML("text") == {}"#,
+    ]);
+    for wrong in [
+        "",
+        "text",
+        "<a>",
+        "<a></b>",
+        "</a>",
+        "<a/> ",
+        "<a/><b/>",
+        "<a b></a>",
+        "<a b=c></a>",
+        "<a b='<'/>",
+        "<a>]]></a>",
+        "<a>&b;</a>",
+        "<a>&#0;</a>",
+        "<a>&#x+1;</a>",
+        "<a>& </a>",
+        "<a:b:c/>",
+        "<1/>",
+        "< a/>",
+        "<a><!-- -- --></a>",
+        "<a><![CDATA[</a>",
+        "<!DOCTYPE a",
+        "<?xml version='1.1'?><a/>",
+        "<?xml version='1.0' encoding='latin1'?><a/>",
+    ] {
+        let condition = format!("ParseXML({wrong:?}) == {{}}");
+        fails(&[(&condition, Failure::Syntax)]);
+    }
+    let nested = |depth: usize| ["<a>".repeat(depth), "</a>".repeat(depth)].concat();
+    let length = |text: &str| format!("Len(ParseXML(\"{text}\")) == 2");
+    holds(&[&length(&nested(24))]);
+    fails(&[(&length(&nested(25)), Failure::Depth)]);
+}

@@ -282,9 +282,9 @@ fn what_is_refused_is_named() {
         ("Foo(name) == 1", 0, "the function Foo is not supported"),
         ("set(name, 1)", 0, "the function set is not supported"),
         (
-            "true and ParseXML(name) == 1",
+            "true and GetXML(name) == 1",
             9,
-            "the function ParseXML is not supported",
+            "the function GetXML is not supported: XPath",
         ),
         ("IsMatch(name)", 0, "takes 2 arguments"),
         ("IsMatch(name, \"(\")", 0, "regular expression"),
