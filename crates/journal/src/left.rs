@@ -22,7 +22,7 @@ const FILE_BYTES_MAX: u64 = 4 << 30;
 pub struct Left {
     /// All notes, in the order in which they were made.
     pub notes: Vec<Bytes>,
-    /// What of the files could not be read.
+    /// Damage found in the files.
     pub damage: Damage,
     segments: VecDeque<(Hold, PathBuf)>,
     done: HashSet<(u64, u64)>,
@@ -33,7 +33,7 @@ pub struct Left {
 pub struct Damage {
     /// Files with damage.
     pub files: u64,
-    /// Bytes in them that are no entry. A file that is empty has none.
+    /// Bytes in them that belong to no entry; 0 for an empty file.
     pub bytes: u64,
 }
 
@@ -147,8 +147,8 @@ pub(crate) enum Found {
 ///
 /// The last segment written may be truncated, because a process may have ended within a write: its
 /// incomplete end is cut off. Without `fsync`, a loss of power leaves files that are empty, or that
-/// have zeros or other bytes in the place of entries. What such a file still has is kept; the rest
-/// is reported and counted.
+/// have zeros or other bytes in the place of entries. Readable entries are kept; the rest is
+/// reported and counted.
 ///
 /// # Errors
 /// The file cannot be read, or it is not a file of this journal.
@@ -201,16 +201,16 @@ pub(crate) fn look(
     Ok(Found::Segment(end as u64))
 }
 
-/// Whether a file's start is one that was not written, or not in full.
+/// Whether a file's header is missing or incomplete.
 fn is_unwritten(number: u64, file: &[u8]) -> bool {
     let written = &file[..file.len().min(START_BYTES)];
     written.iter().all(|byte| *byte == 0) || start(number).starts_with(file)
 }
 
-/// What the bytes of a segment are.
+/// Layout of the bytes of a segment.
 struct Contents {
     entries: u64,
-    /// Bytes between entries that belong to none.
+    /// Bytes between entries that belong to no entry.
     damaged: usize,
     /// The end of the last entry.
     end: usize,

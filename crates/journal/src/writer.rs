@@ -269,7 +269,7 @@ impl Writer {
             .truncate(true)
             .open(&path)?;
         if let Err(error) = file.write_all(&format::start(number)) {
-            // A part of a start would look like the result of a loss of power.
+            // An incomplete header would be reported as damage by a loss of power.
             let _ = fs::remove_file(&path);
             return Err(error);
         }

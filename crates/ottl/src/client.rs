@@ -1,20 +1,20 @@
-//! What is known of the client that sent the data: the paths `otelcol.client`.
+//! Client metadata of the data: the paths under `otelcol.client`.
 
 use super::value::{self, ENTRIES, Value};
 use otlp::write;
 
-/// What a path asks of it.
+/// A client property that a path reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Client {
     /// `otelcol.client.addr`
     Address,
-    /// `otelcol.client.metadata["name"]`, with the name in small letters.
+    /// `otelcol.client.metadata["name"]`, with the name in lower case.
     Field(String),
     /// `otelcol.client.auth.attributes["name"]`
     Auth(String),
 }
 
-/// What is known.
+/// Client properties of one batch.
 #[derive(Clone, Debug, Default)]
 pub struct Told {
     address: String,
@@ -24,12 +24,12 @@ pub struct Told {
 }
 
 impl Told {
-    /// The client's address is this.
+    /// Sets the client's address.
     pub fn set_address(&mut self, address: impl Into<String>) {
         self.address = address.into();
     }
 
-    /// A header field, by its name in small letters, with values.
+    /// Adds a header field with its values. The name is in lower case.
     pub fn add_field<'v>(&mut self, name: &str, values: impl IntoIterator<Item = &'v str>) {
         let mut any = Vec::new();
         write::message(&mut any, 5, |out| {
@@ -40,7 +40,7 @@ impl Told {
         value::entry(&mut self.fields, name.as_bytes(), &any);
     }
 
-    /// What an authenticator found.
+    /// Adds an attribute that the authenticator set.
     pub fn add_auth(&mut self, name: &str, text: &str) {
         let mut any = Vec::new();
         write::bytes(&mut any, 1, text.as_bytes());

@@ -16,13 +16,13 @@ pub struct Subject<'a, 's, 'k> {
     pub slots: Option<&'s Slots<'a, 'k>>,
     /// Its resource and scope.
     pub around: Around<'a>,
-    /// The `schema_url` of both.
+    /// The `schema_url` of the resource and the scope.
     pub schemas: Schemas<'a>,
     /// One of its events and its place, for conditions on events.
     pub event: Option<(Event<'a>, usize)>,
     /// What statements keep for each other: a `KeyValueList`.
     pub cache: &'a [u8],
-    /// What is known of the client that sent it.
+    /// Client metadata; none if it is unknown.
     pub client: Option<&'a Told>,
     /// The clock and random numbers.
     pub outside: Outside,

@@ -144,7 +144,7 @@ impl Condition {
         self.test.is_true(subject)
     }
 
-    /// What it asks of the client that sent the data.
+    /// The client properties that it reads.
     #[must_use]
     pub fn client(&self) -> &[Client] {
         &self.client

@@ -22,7 +22,7 @@ impl Default for Outside {
 }
 
 impl PartialEq for Outside {
-    /// Settings that hold it are compared by what was written.
+    /// Always equal, so that settings with it compare by their options alone.
     fn eq(&self, _: &Outside) -> bool {
         true
     }

@@ -67,9 +67,9 @@ pub struct Parser<'t, 'k> {
     pub scope: Scope,
     /// Who gives attributes of spans a place, if anybody does.
     pub keys: Option<&'k mut Keys>,
-    /// What paths ask of the client.
+    /// Client properties that paths read.
     pub client: Vec<Client>,
-    /// A path is a `schema_url`.
+    /// Whether a path is a `schema_url`.
     pub schemas: bool,
     depth: u32,
 }

@@ -40,7 +40,7 @@ impl Statement {
         })
     }
 
-    /// What it asks of the client that sent the data.
+    /// The client properties that it reads.
     #[must_use]
     pub fn client(&self) -> &[Client] {
         &self.client

@@ -37,8 +37,8 @@ pub enum Value<'a> {
     Map(Cow<'a, [u8]>, u32),
     /// The message `ArrayValue`.
     List(Cow<'a, [u8]>),
-    /// Messages of a message, under this field key: a span's events or links. Attributes have no
-    /// such value.
+    /// The repeated messages under a field key of a message: a span's events or links. An attribute
+    /// cannot hold them.
     Messages(Cow<'a, [u8]>, u32),
 }
 
@@ -151,7 +151,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How many messages there are. Of another value: none.
+    /// The number of messages; 0 for other values.
     pub fn messages(&self) -> usize {
         match self {
             Value::Messages(message, key) => otlp::wire::fields(message)

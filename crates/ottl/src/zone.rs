@@ -44,8 +44,8 @@ impl Zone {
         Some(info.abbreviation()).filter(is_name).map(str::to_owned)
     }
 
-    /// The time at which clocks show this, in nanoseconds since 1970. Of two such times it is the
-    /// first; where clocks skip it, it is as if they had not changed yet (Go: `time.Date`).
+    /// Converts a local date and time to nanoseconds since 1970. An ambiguous time means the first
+    /// of the two; a skipped time is computed with the offset before the change (Go: `time.Date`).
     pub fn at(&self, wall_ns: i64) -> Option<i64> {
         let offset = match self.0.to_ambiguous_timestamp(civil(wall_ns)?).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset,
@@ -54,8 +54,8 @@ impl Zone {
         wall_ns.checked_sub(i64::from(offset.seconds()) * 1_000_000_000)
     }
 
-    /// The offset that an abbreviation stands for in this zone, in the year of what clocks show; at
-    /// that time where it is in use then.
+    /// The offset of a zone abbreviation in the year of a local time; the one in use at that time
+    /// if the abbreviation has several.
     pub fn offset_of(&self, abbreviation: &str, wall_ns: i64) -> Option<i32> {
         let at = |ns| {
             let info = self.0.to_offset_info(timestamp(ns));
@@ -74,7 +74,7 @@ impl Zone {
 }
 
 fn timestamp(ns: i64) -> Timestamp {
-    // All of 64 bits is within what the type holds.
+    // `Timestamp` holds every 64-bit nanosecond value.
     Timestamp::from_nanosecond(i128::from(ns)).unwrap_or_default()
 }
 

@@ -432,9 +432,9 @@ The language of conditions (`tail_sampling`, `filter`, `transform`) and statemen
 `and`, `or`, `not`, `+ - * /`, texts, numbers, bytes (`0x0a`), booleans, `nil`, enums (`SPAN_KIND_SERVER`, `STATUS_CODE_ERROR`), lists, maps,
 keys that are paths or calls (`attributes[attributes[\"k\"]]`), arguments by name. A regular expression must be written out.
 
-`otelcol.client.metadata[\"x\"]` is the list of a header field's values (`[0]` is the first), where the receiver has `include_metadata: true`;
-`otelcol.client.addr` is the client's address without its port; `otelcol.client.auth.attributes[\"x\"]` is what an authenticator found. They can be read in `transform`
-and `filter`, as far as the data still say where they came from: a `batch` or `tail_sampling` in front loses it.
+`transform` and `filter` can read client metadata. `otelcol.client.metadata[\"x\"]` is the list of values of a header field (`[0]` is the first) if the receiver has
+`include_metadata: true`. `otelcol.client.addr` is the client's address without the port. `otelcol.client.auth.attributes[\"x\"]` is an attribute that the authenticator set.
+Processors that merge requests, such as `batch` and `tail_sampling`, drop client metadata.
 
 Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`), or are of the context. A context reads and writes what
 stands around it. `status` as a whole is no value; `events` and `links` as a whole can be counted (`Len`) and be compared with `nil`, but not be written. `schema_url` of a resource or scope can be read and

@@ -52,8 +52,7 @@ const IGNORED: &[Ignored] = &[
     ignored_gate("telemetry.newPipelineTelemetry"),
 ];
 
-/// First parts of the gates of libraries that only components use which are not built in, and of
-/// translators.
+/// Prefixes of the gates of translators, and of libraries that only unsupported components use.
 const IGNORED_PREFIXES: &[&str] = &[
     "datadog.",
     "extension.encoding.",
@@ -94,7 +93,7 @@ pub fn parse(list: &str) -> Result<Gates<'_>, String> {
         let known = IGNORED.iter().find(|known| known.name == gate);
         match known {
             _ if gate == RECORD_POLICY => gates.record_policy = Some(is_on),
-            // A gate that is not built in is off anyway.
+            // A gate without an effect here is always off, so `-` needs no warning.
             Some(known) if !is_on && known.instead.is_some() => {}
             Some(_) => gates.ignored.push(gate),
             None if is_foreign_gate(gate) => gates.ignored.push(gate),
@@ -116,7 +115,7 @@ pub fn ignored(gate: &str) -> String {
     }
 }
 
-/// Whether a gate is of a component that the Collector has and that is not built in here.
+/// Whether a gate belongs to a component of the Collector that is not supported here.
 fn is_foreign_gate(gate: &str) -> bool {
     if IGNORED_PREFIXES
         .iter()

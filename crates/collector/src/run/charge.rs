@@ -21,11 +21,11 @@ pub struct Memory {
     /// Bytes of bodies that are being read.
     bodies_bytes: AtomicU64,
     bodies_bytes_max: u64,
-    /// Large bodies that are decoded at a time.
+    /// Limit of large bodies that are decoded at the same time.
     decoders: Arc<Semaphore>,
 }
 
-/// Large bodies that are decoded at a time where the number of processors is not known.
+/// Limit of large bodies decoded at the same time when the number of processors is unknown.
 const DECODERS_DEFAULT: usize = 2;
 
 impl Memory {
@@ -37,7 +37,7 @@ impl Memory {
             budget: Arc::clone(budget),
             bodies_bytes: AtomicU64::new(0),
             bodies_bytes_max: part.clamp(BODIES_BYTES_MIN, BODIES_BYTES_MAX),
-            // More of them than processors would only share these.
+            // Decoding is CPU-bound: more tasks than processors gain nothing.
             decoders: Arc::new(Semaphore::new(
                 std::thread::available_parallelism().map_or(DECODERS_DEFAULT, usize::from),
             )),
@@ -72,7 +72,7 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// The permits of those who decode large bodies.
+    /// Permits to decode large bodies.
     pub fn decoders(&self) -> Arc<Semaphore> {
         Arc::clone(&self.memory.decoders)
     }

@@ -349,11 +349,11 @@ const WRONG: &[(&str, &str)] = &[
     ),
     (
         "{ name: a, type: ottl_condition, ottl_condition: { span: ['otelcol.client.addr != \"\"'] } }",
-        "::ottl_condition::span: what is known of clients is lost when traces are put together: set an attribute to otelcol.client in a transform processor before this",
+        "::ottl_condition::span: client metadata is lost when spans are grouped into traces: copy it to an attribute with a transform processor in front",
     ),
     (
         "{ name: a, type: ottl_condition, ottl_condition: { spanevent: ['scope.schema_url != \"\"'] } }",
-        "::ottl_condition::spanevent: schema_url is lost when traces are put together: set an attribute to it in a transform processor before this",
+        "::ottl_condition::spanevent: schema_url is lost when spans are grouped into traces: copy it to an attribute with a transform processor in front",
     ),
     (
         "{ name: a, type: ottl_condition, ottl_condition: { span: ['attributes[\"k\"] == '] } }",

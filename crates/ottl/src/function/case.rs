@@ -1,8 +1,8 @@
 //! Cases of names: `snake_case` and `CamelCase`, as the library strcase of the Collector makes them.
 
-/// Words of a name, put together with underscores, in small letters. A word begins where a small
-/// letter is followed by a capital, where letters and digits meet, and at the last capital of a row
-/// of them.
+/// Converts a name to lower-case words joined by underscores. A new word starts between a
+/// lower-case and an upper-case letter, between a letter and a digit, and at the last of several
+/// upper-case letters.
 pub fn snake(text: &str) -> String {
     let text = text.trim().as_bytes();
     let mut out = Vec::with_capacity(text.len() + 2);
@@ -34,8 +34,8 @@ pub fn snake(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Words of a name, each with a capital, put together. What is neither a letter nor a digit of
-/// ASCII is left out.
+/// Joins the words of a name, each with an upper-case first letter. Characters other than ASCII
+/// letters and digits are dropped.
 pub fn camel(text: &str) -> String {
     let text = text.trim();
     // The one acronym that the library knows.

@@ -56,7 +56,7 @@ fn mapped<'a>(names: &[&str], fields: &[String]) -> Result<Value<'a>, Failure> {
     if names.len() != fields.len() {
         return Err(Failure::Syntax);
     }
-    // Of a name that is there twice the last field counts.
+    // The last field of a repeated name wins.
     let mut last = std::collections::HashMap::new();
     for (at, name) in names.iter().enumerate() {
         last.insert(*name, at);
@@ -72,13 +72,13 @@ fn mapped<'a>(names: &[&str], fields: &[String]) -> Result<Value<'a>, Failure> {
     Ok(Value::Map(out.into(), ENTRIES))
 }
 
-/// The fields of a row. A line end that stands in no quotes belongs to the field that it is in.
+/// Splits a row into fields. A line end outside quotes is part of its field.
 fn fields(row: &str, delimiter: char, is_lazy: bool) -> Result<Vec<String>, Failure> {
     let row = row.replace("\r\n", "\n");
     let mut rest = row.strip_suffix('\r').unwrap_or(&row);
     let mut fields: Vec<String> = Vec::new();
     loop {
-        // Empty lines are no lines.
+        // Empty lines are skipped.
         rest = rest.trim_start_matches('\n');
         if rest.is_empty() {
             break;
@@ -149,7 +149,7 @@ fn field(rest: &str, delimiter: char, is_lazy: bool) -> Result<(String, &str, En
     }
 }
 
-/// What follows the end of a field; none where it does not end here.
+/// The rest after the end of a field; none if the field does not end here.
 fn behind(rest: &str, delimiter: char) -> Option<(&str, End)> {
     if let Some(after) = rest.strip_prefix(delimiter) {
         return Some((after, End::Field));

@@ -23,7 +23,7 @@ pub const FUNCTIONS: &[Function] = &[prepare("Format", &["format", "vals"], |wri
     })
 })];
 
-/// What stands between `%` and the verb.
+/// Flags, width and precision between `%` and the verb.
 #[derive(Clone, Copy, Default)]
 struct Flags {
     minus: bool,
@@ -38,7 +38,7 @@ struct Flags {
 struct Printer<'v> {
     vals: &'v [Value<'v>],
     next: usize,
-    /// An index such as `[1]` was used: values that are left are no mistake.
+    /// An explicit index such as `[1]` was used: unused values are then no error.
     reordered: bool,
     out: String,
 }
@@ -119,7 +119,7 @@ impl<'v> Printer<'v> {
             if let Some(after) = rest.strip_prefix('*') {
                 rest = after;
                 match self.star() {
-                    // A negative precision is none.
+                    // A negative precision counts as no precision.
                     Some(precision) => flags.precision = usize::try_from(precision).ok(),
                     None => self.out.push_str("%!(BADPREC)"),
                 }
@@ -153,7 +153,7 @@ impl<'v> Printer<'v> {
         Ok(rest)
     }
 
-    /// `[n]`: the value that comes next; false where there is none of this number.
+    /// Parses `[n]`, the index of the next value. Returns false if there is no such value.
     fn index(&mut self, rest: &mut &str, after_index: &mut bool) -> bool {
         let Some(inner) = rest.strip_prefix('[') else {
             return true;
@@ -207,7 +207,7 @@ fn type_name(value: &Value<'_>) -> &'static str {
         Value::Duration(_) => "time.Duration",
         Value::Map(..) => "pcommon.Map",
         Value::List(_) => "pcommon.Slice",
-        // They are no items of lists.
+        // Lists never have such items.
         Value::Messages(..) => "ptrace.SpanEventSlice",
     }
 }
@@ -222,7 +222,7 @@ fn print(value: &Value<'_>, verb: char, mut flags: Flags) -> Result<String, Fail
         return Ok(padded(type_name(value), flags));
     }
     if verb == 'v' && flags.plus {
-        // It asks for names of fields, which nothing here has.
+        // `%+v` prints field names of Go structs. Values here have no such fields.
         flags.plus = false;
     }
     let text = match value {
@@ -238,7 +238,7 @@ fn print(value: &Value<'_>, verb: char, mut flags: Flags) -> Result<String, Fail
             Some(padded(&format!("[{}]", items.join(" ")), flags))
         }
         Value::Bytes(bytes) => bytes_as_text(bytes, verb, flags),
-        // Go prints addresses in memory; a text that means something does more.
+        // Go prints memory addresses here. JSON is printed instead.
         Value::Map(..) | Value::List(_) if matches!(verb, 'v' | 's') => {
             let text = text_like(value)?.unwrap_or_default();
             Some(padded(&String::from_utf8_lossy(&text), flags))
@@ -490,7 +490,8 @@ fn quoted(text: &str, quote: char) -> String {
             '\0'..='\u{7f}' => {
                 let _ = write!(out, "\\x{:02x}", u32::from(char));
             }
-            // What Rust shows as it is can be seen in Go too.
+            // Rust and Go agree on which characters are printable, apart from newer Unicode
+            // versions.
             char if char.escape_debug().count() == 1 => out.push(char),
             '\u{80}'..='\u{ffff}' => {
                 let _ = write!(out, "\\u{:04x}", u32::from(char));

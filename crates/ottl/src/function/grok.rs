@@ -14,9 +14,9 @@ use regex_automata::{Input, PatternID};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Names within each other.
+/// Limit of nested pattern names.
 const DEPTH_MAX: u32 = 32;
-/// Bytes of an expression with all names written out.
+/// Limit of bytes of an expression after all names are expanded.
 const EXPRESSION_BYTES_MAX: usize = 256 << 10;
 
 const PARAMS: &[&str] = &[
@@ -87,7 +87,7 @@ impl Grok {
         let mut fields = Vec::new();
         for (group, name) in names.enumerate() {
             let Some(name) = name else { continue };
-            // A group of ours has a number; others are those of the text.
+            // Generated groups have numbered names; other groups are named in the pattern itself.
             let own = name.strip_prefix(GROUP).and_then(|number| {
                 let number: usize = number.parse().ok()?;
                 expansion.groups.get(number).cloned()
@@ -115,7 +115,7 @@ impl Grok {
                 continue;
             }
             let any = typed(part, *kind)?;
-            // Of a name that is there twice the last one counts.
+            // The last value of a repeated name wins.
             match found.iter_mut().find(|(known, _)| known == name) {
                 Some((_, value)) => *value = any,
                 None => found.push((name, any)),
@@ -183,7 +183,7 @@ impl Expansion<'_> {
                 break;
             };
             if !is_reference(inner) {
-                // It stands for itself.
+                // Not a reference: copy it literally.
                 self.out.push_str("%{");
                 rest = &rest[at + 2..];
                 continue;
@@ -225,7 +225,7 @@ impl Expansion<'_> {
     }
 }
 
-/// Whether what stands in `%{…}` names a pattern.
+/// Whether the text in `%{…}` is a pattern reference.
 fn is_reference(inner: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     let mut words = inner.split(':');

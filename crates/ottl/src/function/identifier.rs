@@ -1,4 +1,4 @@
-//! `UUID` and `UUIDv7`: identifiers that no two callers get (RFC 9562).
+//! `UUID` and `UUIDv7`: unique identifiers (RFC 9562).
 
 use super::{Function, outside};
 use crate::value::Value;
@@ -18,7 +18,7 @@ pub const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// A UUID of these bits, but for those of the version and the variant (section 4).
+/// Formats 128 bits as a UUID, with the version and variant bits replaced (section 4).
 fn uuid(version: u8, bits: u128) -> String {
     let mut bytes = bits.to_be_bytes();
     bytes[6] = bytes[6] & 0x0f | version << 4;

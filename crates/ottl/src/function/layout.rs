@@ -1,6 +1,6 @@
 //! Formats of times: `%Y-%m-%d` and the like (README of OTTL's functions, "FormatTime"). The
-//! Collector makes a layout of Go of them (Go: package time, "Constants"), so that what is read and
-//! written is what Go's layouts mean.
+//! Collector converts them to Go layouts (Go: package time, "Constants"), so input and output
+//! follow the rules of Go layouts.
 
 use super::time::{DAY, HOUR, MINUTE, SECOND, date};
 use crate::eval::Failure;
@@ -30,10 +30,10 @@ const DAYS: [&str; 7] = [
     "Friday",
     "Saturday",
 ];
-/// Letters of a short name.
+/// Letters of an abbreviated name.
 const SHORT: usize = 3;
 
-/// What a directive stands for.
+/// Meaning of a directive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Item {
     Year,
@@ -100,7 +100,7 @@ const CLOCK: &[Item] = &[
     Item::Second,
 ];
 
-/// What each directive is.
+/// Meaning of each directive.
 #[rustfmt::skip]
 const DIRECTIVES: &[(char, &[Item])] = &[
     ('Y', &[Item::Year]), ('y', &[Item::YearOfCentury]),
@@ -128,7 +128,7 @@ const DIRECTIVES: &[(char, &[Item])] = &[
 ];
 /// Digits of fractions of a second by their directives.
 const FRACTIONS: &[(char, usize)] = &[('L', 3), ('f', 6), ('s', 9)];
-/// Texts that Go would take for a part of a time.
+/// Literal texts that Go would read as part of a layout.
 const MISTAKEN: &[&str] = &["Jan", "Mon", "MST", "PM", "pm"];
 /// Abbreviations that are names of zones too, so that they mean something without a location.
 const ZONES: &[(&str, i32)] = &[
@@ -146,7 +146,7 @@ const ZONES: &[(&str, i32)] = &[
 /// A time that is printed.
 pub struct Moment<'z> {
     pub ns: i64,
-    /// What clocks show, as if it were UTC.
+    /// Local date and time as nanoseconds, computed as if the zone were UTC.
     pub wall_ns: i64,
     /// None: UTC.
     pub zone: Option<&'z Zone>,
@@ -159,8 +159,7 @@ pub struct Format(Vec<Item>);
 impl Format {
     /// Reads a format for the function of a name.
     ///
-    /// # Errors
-    /// What is wrong with it.
+    /// # Errors The format has an unsupported directive; the message names it.
     pub fn new(function: &str, text: &str) -> Result<Format, String> {
         let wrong = |why: String| format!("the format {text:?} of {function}: {why}");
         if text.is_empty() {
@@ -242,8 +241,8 @@ impl Format {
         out
     }
 
-    /// The time that a text is, in the zone that it says, else in this one (none: UTC). What it does
-    /// not say of the date is that of today.
+    /// Parses a text. The zone is the one in the text, else `zone` (none: UTC). Missing parts of
+    /// the date are taken from today.
     ///
     /// # Errors
     /// The text is not of this format, or is no time.
@@ -271,7 +270,7 @@ impl Format {
                 let (month, day) = (parts.month.unwrap_or(1), parts.day.unwrap_or(1));
                 let today = today(zone)?;
                 let this = date(today).0;
-                // More than a week ahead is taken for the year before.
+                // A date more than a week ahead belongs to the previous year.
                 let is_ahead = days_to(this, month, day) > today.div_euclid(DAY) + 7;
                 (this - i64::from(is_ahead), month, day)
             }
@@ -354,7 +353,7 @@ fn print_offset(offset_s: i64, offset: Offset) -> String {
     format!("{sign}{}", parts[..offset.parts].join(between))
 }
 
-/// What a text says.
+/// Fields parsed from a text.
 #[derive(Debug, Default)]
 struct Parts {
     year: Option<i64>,
@@ -380,7 +379,7 @@ impl Parts {
         hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.ns
     }
 
-    /// The time at which clocks show this.
+    /// Converts the fields to nanoseconds since 1970.
     fn in_zone<'a>(&self, wall: i64, zone: Option<&Zone>) -> Result<Value<'a>, Failure> {
         let fixed = |offset_s: i32| {
             let ns = wall.checked_sub(i64::from(offset_s) * SECOND);

@@ -98,7 +98,7 @@ fn names(path: &Value<'_>) -> Result<Vec<Vec<u8>>, Failure> {
     path.items().map(name).collect()
 }
 
-/// What keys find in a map, one after the other.
+/// Follows keys through nested maps.
 fn within<'v>(item: Any<'v>, path: &[Vec<u8>]) -> Option<Any<'v>> {
     path.iter().try_fold(item, |item, key| match item {
         Any::Map(message) => Attributes::new(message, value::ENTRIES).get(key),

@@ -8,7 +8,7 @@ use otlp::text::text_of;
 use std::borrow::Cow;
 use syntax::hex;
 
-/// What `ConvertCase` converts to.
+/// Target cases of `ConvertCase`.
 pub const CASES: &[&str] = &["lower", "upper", "snake", "camel"];
 
 pub const FUNCTIONS: &[Function] = &[

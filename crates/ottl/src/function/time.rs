@@ -104,8 +104,8 @@ pub const FUNCTIONS: &[Function] = &[
     }),
 ];
 
-/// The zone of times that say none: that of the location, else UTC where the format ends in `Z`, else
-/// that of the process.
+/// Default zone of a time without one: the `location` argument, else UTC if the format ends in `Z`,
+/// else the zone of the process.
 fn zone(location: &str, format: &str) -> Result<Option<Zone>, String> {
     if !location.is_empty() {
         let zone = Zone::named(location);
@@ -124,7 +124,7 @@ fn time(value: &Value<'_>) -> Result<i64, Failure> {
     }
 }
 
-/// What clocks show at a time, as if it were UTC.
+/// Local date and time at an instant, as nanoseconds computed as if the zone were UTC.
 fn wall(value: &Value<'_>) -> Result<i64, Failure> {
     match value {
         Value::Zoned(ns, zone) => {

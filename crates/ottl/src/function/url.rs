@@ -158,7 +158,7 @@ impl Url {
         Some(text)
     }
 
-    /// The URL as Go writes it: as it was, but for what must be written with `%`.
+    /// Prints the URL as Go does: unchanged except for characters that need percent-encoding.
     fn text(&self) -> String {
         let mut out = String::new();
         if !self.scheme.is_empty() {
@@ -197,7 +197,7 @@ impl Url {
     }
 }
 
-/// What was written, where that is right; else what it stands for, encoded.
+/// Keeps the original encoding if it is valid, else encodes the decoded text again.
 fn as_written(raw: &str, decoded: &str, part: Part) -> String {
     let stands = |byte: u8| byte == b'%' || b"[]".contains(&byte) || !must_encode(byte, part);
     if raw.bytes().all(stands) {

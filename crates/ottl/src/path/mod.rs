@@ -73,8 +73,8 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Path, Error> {
     Ok(Path { root, keys, place })
 }
 
-/// What a path asks of the client, if it is of that. Receivers keep what is asked for and nothing
-/// else: it must be written out.
+/// The client property of a path; none for other paths. Receivers keep only the properties that the
+/// configuration names, so the key must be a literal.
 fn client(root: Root, keys: &mut [Key]) -> Result<Option<Client>, &'static str> {
     Ok(Some(match (root, keys.first_mut()) {
         (Root::ClientAddress, None) => Client::Address,

@@ -83,7 +83,7 @@ pub enum Form {
     Attributes(u32),
     /// `string`
     Text(u32),
-    /// All of it is a text.
+    /// The whole message is a text.
     Whole,
     /// `uint32`, `int32` or an enum.
     Number(u32),

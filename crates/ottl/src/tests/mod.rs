@@ -84,7 +84,7 @@ fn subject() -> (Span, Resource, InstrumentationScope) {
     (span, resource, scope)
 }
 
-/// A clock that stands, and random numbers that are none.
+/// A fixed clock and fixed random numbers.
 fn outside() -> Outside {
     Outside {
         // 2024-02-29T23:59:58.123456789Z

@@ -7,16 +7,17 @@ use otlp::scan::{Around, Keys, Slots};
 use otlp::scan::{Span, events};
 use ottl::{self, Context, Outside, Subject};
 
-/// Why a condition is refused that asks what is not kept with traces.
+/// The reason to refuse a condition that reads data which traces do not keep; none if it reads no
+/// such data.
 #[must_use]
 pub fn unknown(condition: &ottl::Condition) -> Option<&'static str> {
     if !condition.client().is_empty() {
         return Some(
-            "what is known of clients is lost when traces are put together: set an attribute to otelcol.client in a transform processor before this",
+            "client metadata is lost when spans are grouped into traces: copy it to an attribute with a transform processor in front",
         );
     }
     condition.reads_schemas().then_some(
-        "schema_url is lost when traces are put together: set an attribute to it in a transform processor before this",
+        "schema_url is lost when spans are grouped into traces: copy it to an attribute with a transform processor in front",
     )
 }
 

@@ -66,7 +66,8 @@ impl Asked {
         }
     }
 
-    /// What statements and conditions in OTTL ask. Those that are wrong are told elsewhere.
+    /// Adds the client metadata that OTTL statements and conditions read. Syntax errors are
+    /// reported by the parser of the processor's settings.
     fn add_groups(&mut self, groups: &[Group]) {
         for group in groups {
             for text in &group.conditions {

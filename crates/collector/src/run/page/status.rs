@@ -208,7 +208,7 @@ impl Status {
         if let Some((_, balancer)) = balancers.find(|(own, _)| own == id) {
             return match balancer.failing() {
                 None => self.fine(),
-                // Where others take data, the exporter still does its work.
+                // While other backends accept data, the exporter is still healthy.
                 Some(failing) => State {
                     is_healthy: !failing.are_all || self.is_recovering(failing.since_ns),
                     since_ns: failing.since_ns,
@@ -229,7 +229,8 @@ impl Status {
         }
     }
 
-    /// Whether a failure since then is one that does not count yet.
+    /// Whether a failure that began at `since_ns` is within the recovery duration, which is
+    /// unlimited if none is set.
     fn is_recovering(&self, since_ns: u64) -> bool {
         let age_ns = now_unix_ns().saturating_sub(since_ns);
         self.recovery_ns.is_none_or(|recovery| age_ns < recovery)

@@ -1,16 +1,16 @@
-//! What statements and conditions in OTTL ask of the client that sent the data.
+//! Client metadata for OTTL statements and conditions: the paths under `otelcol.client`.
 
 use ottl::{Client, Told};
 
 use crate::config::components::shared::context::Context;
 use crate::run::origin::{self, Origin};
 
-/// What is asked by them all, without repetition.
+/// The set of client properties that all statements and conditions of a processor read.
 #[derive(Debug, Default)]
 pub struct Clients(Vec<Client>);
 
 impl Clients {
-    /// More is asked.
+    /// Adds properties.
     pub fn add(&mut self, asked: &[Client]) {
         for client in asked {
             if !self.0.contains(client) {
@@ -19,7 +19,7 @@ impl Clients {
         }
     }
 
-    /// What is known of that; none where nothing is asked.
+    /// Collects the properties from the origin of a batch. Returns none if no property is read.
     #[must_use]
     pub fn told(&self, origin: Option<&Origin>) -> Option<Told> {
         if self.0.is_empty() {

@@ -45,7 +45,7 @@ pub struct Rules {
     conditions: [Vec<Rule>; 4],
     keys: Keys,
     clients: Clients,
-    /// A condition reads a `schema_url`.
+    /// Whether any condition reads a `schema_url`.
     reads_schemas: bool,
     include: Option<matching::Matcher>,
     exclude: Option<matching::Matcher>,
@@ -116,7 +116,7 @@ impl Rules {
         })
     }
 
-    /// What a request of traces becomes that came from somewhere.
+    /// Filters a request of traces. `origin` is the client metadata of the batch.
     ///
     /// # Errors
     /// It is malformed, or a condition failed whose failures are to be propagated.
@@ -221,7 +221,7 @@ impl<'a> Walk<'_, 'a> {
         Ok(emptied(outcome, message))
     }
 
-    /// The `schema_url` of a message, where it is of account.
+    /// The `schema_url` of a message; empty if no condition reads it.
     fn schema(&self, message: &'a [u8]) -> Result<&'a [u8], Malformed> {
         if !self.rules.reads_schemas {
             return Ok(b"");

@@ -5,9 +5,9 @@ use std::hash::{BuildHasher, RandomState};
 use export::clock::now_unix_ns;
 use ottl::Outside;
 
-/// Those of the process.
+/// The system clock, and random numbers of this process.
 pub const OUTSIDE: Outside = Outside {
     now_ns: || i64::try_from(now_unix_ns()).ok(),
-    // Each state has other keys, which begin with the random numbers of the system.
+    // `RandomState` is seeded by the system and has different keys each time.
     random: || Some(RandomState::new().hash_one(0)),
 };

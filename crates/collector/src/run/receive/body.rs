@@ -30,8 +30,8 @@ impl Whole {
         (self.bytes, charge)
     }
 
-    /// What it was made into, by `translate`, charged the same way. A large one is made on a thread
-    /// that may block.
+    /// Translates the body with `translate` and charges the result the same way. A large body is
+    /// translated on a blocking thread.
     pub(super) async fn translated(
         mut self,
         translate: impl FnOnce(&[u8]) -> Result<Bytes, Fault> + Send + 'static,
@@ -52,12 +52,12 @@ impl Whole {
     }
 }
 
-/// Bytes that are decoded where they were read. More of them would keep other requests waiting that
-/// the same thread serves, health checks among them.
+/// Largest body, in bytes, that is decoded on the asynchronous thread. A larger one would delay
+/// other requests on that thread, such as health checks.
 const INLINE_BYTES_MAX: u64 = 256 << 10;
 
-/// Decodes a large body on a thread that may block, once it has a permit. The permit lasts as long
-/// as the work, also where nobody waits for its result any more.
+/// Decodes a large body on a blocking thread, after it gets a permit. The task holds the permit
+/// until it ends, even if the request is cancelled.
 async fn on_blocking_thread<T: Send + 'static>(
     decoders: Arc<Semaphore>,
     work: impl FnOnce() -> T + Send + 'static,
@@ -119,14 +119,14 @@ pub(super) async fn read(
     read.unwrap_or(Err(Fault::Slow))
 }
 
-/// The memory of a body is this many times what came of it, at most.
+/// Limit of the memory of a body, as a multiple of the bytes received so far.
 const AHEAD: u64 = 4;
 
 /// A body that takes longer holds room that others need.
 const BODY_READ_MAX: Duration = Duration::from_secs(60);
 
-/// Its room is taken as its bytes come: a length that is only told takes none, so that senders that
-/// tell one and send nothing keep nobody out.
+/// Memory is charged as bytes arrive. A declared length reserves nothing, so idle connections that
+/// declare a large length do not block other senders.
 async fn read_all(
     intake: &Arc<Intake>,
     mut body: Incoming,
@@ -165,7 +165,7 @@ async fn read_all(
                 }
                 let before = before.unwrap_or_default();
                 if (whole.capacity() as u64) < len {
-                    // A body that grows in small steps is copied again and again.
+                    // Growing in small steps would copy the body many times.
                     let ahead = told.clamp(len, len.saturating_mul(AHEAD));
                     whole.reserve(ahead as usize - whole.len());
                 }
@@ -233,7 +233,7 @@ async fn unsnap(mut whole: Whole, bytes_max: u64) -> Result<Whole, Fault> {
     if len > bytes_max {
         return Err(too_large(bytes_max));
     }
-    // What is told is not believed: no body of the format becomes so much larger.
+    // Reject a declared length that the format cannot reach from this many bytes.
     if len > whole.bytes.len() as u64 * SNAPPY_GROWTH_MAX {
         return Err(failed(snap::Error::HeaderMismatch {
             expected_len: len,
@@ -273,7 +273,7 @@ const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 /// Room for what comes out is taken in such steps.
 const STEP_BYTES: u64 = 256 << 10;
 
-/// Decompresses a body. What goes on beyond [`INLINE_BYTES_MAX`] does so on a thread that may block.
+/// Decompresses a body. Beyond [`INLINE_BYTES_MAX`] of output it continues on a blocking thread.
 async fn inflate(
     whole: Whole,
     from: impl Read + Send + 'static,
@@ -305,7 +305,7 @@ struct Inflating<R> {
 }
 
 impl<R: Read> Inflating<R> {
-    /// Goes on until there are so many bytes; true at the end of the body.
+    /// Decompresses until the output has `limit` bytes. Returns true at the end of the body.
     fn run(&mut self, until: u64) -> Result<bool, Fault> {
         while (self.out.len() as u64) < until {
             if !self.whole.room.grow(STEP_BYTES) {
@@ -410,7 +410,7 @@ mod tests {
         let second = tokio::spawn(on_blocking_thread(Arc::clone(&decoders), || ()));
         tokio::task::yield_now().await;
         assert!(!second.is_finished());
-        // The permit is not given back by whoever waits for the result.
+        // Cancelling the waiting request does not release the permit.
         first.abort();
         assert_eq!(decoders.available_permits(), 0);
         tell.send(()).expect("it waits");

@@ -82,8 +82,9 @@ async fn wait(shared: &Shared, waiting: &mut Option<Waiting>) {
 
 /// Writes a batch that has room; then it waits. Whoever waits for that is told.
 ///
-/// A batch that cannot be written is refused whole: the sender has it, so that nothing of it stays
-/// here. Where no sender waits, because a processor held the records, it waits in memory.
+/// A batch that cannot be written is refused as a whole if a sender waits for the result: the
+/// sender keeps it and retries. If no sender waits, because a processor held the records, the batch
+/// stays in memory.
 pub(super) fn write(shared: &Arc<Shared>, stored: &Stored, batch: Batch) {
     let pledge = batch.receipt.custody.pledge();
     let waits = Arc::clone(shared);

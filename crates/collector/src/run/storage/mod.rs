@@ -53,10 +53,10 @@ pub(super) struct Storages<'a> {
 pub(super) struct Opened {
     folder: PathBuf,
     settings: Settings,
-    /// Room of all its journals.
+    /// Bytes used by all its journals, and their limit.
     space: Arc<Space>,
     journals: Vec<Arc<Journal>>,
-    /// What of the files of all its journals could not be read.
+    /// Damage found in the files of all its journals when they were opened.
     damage: Damage,
     /// Their folders.
     names: Vec<String>,
@@ -174,9 +174,9 @@ impl<'a> Storages<'a> {
     }
 }
 
-/// A storage as metrics tell of it.
+/// Metrics of a storage.
 pub struct StorageView {
-    /// Room of all its journals.
+    /// Bytes used by all its journals, and their limit.
     pub space: Arc<Space>,
     /// Damage that was found when they were opened.
     pub damage: Damage,

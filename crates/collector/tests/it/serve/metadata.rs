@@ -106,7 +106,7 @@ async fn attributes_are_set_to_what_a_request_says() {
 }
 
 #[tokio::test]
-async fn statements_and_conditions_read_what_a_request_says() {
+async fn statements_and_conditions_read_client_metadata() {
     let file = TempFile::new();
     let transform = r#"transform: { trace_statements: [
         'set(span.attributes["tenant"], otelcol.client.metadata["X-Tenant"][0]) where otelcol.client.metadata["x-tenant"] != nil',

@@ -32,8 +32,8 @@ fn map<'a>(entries: Vec<u8>) -> Result<Value<'a>, Failure> {
     Ok(Value::Map(entries.into(), ENTRIES))
 }
 
-/// The entries of an element: its name, its text without the spaces around each part, its
-/// attributes (the last of a name counts) and its elements.
+/// Appends the entries of an element: its name, its trimmed and joined texts, its attributes (the
+/// last of a repeated name wins) and its child elements.
 fn whole(element: &Element, out: &mut Vec<u8>) {
     write::text_value(out, 1, "tag", &element.name);
     let texts = element.children.iter().filter_map(|child| match child {
@@ -82,9 +82,9 @@ fn elements(nodes: &[Node]) -> impl Iterator<Item = &Element> {
     })
 }
 
-/// The entries of elements without attributes: a text for one that has only that, a map for one
-/// that has elements; a list where several have the same name. Those with nothing in them are left
-/// out.
+/// Appends an entry per element name, without attributes: a text for an element with text only, a
+/// map for one with child elements, a list for several of the same name. Empty elements are
+/// dropped.
 fn simplified(nodes: &[Node], out: &mut Vec<u8>) {
     let mut counts: HashMap<&str, usize> = HashMap::new();
     for element in elements(nodes) {
@@ -120,7 +120,7 @@ fn simplified(nodes: &[Node], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what an element becomes, as an `AnyValue`; tells whether there is anything.
+/// Appends the value of an element as an `AnyValue`. Returns false if the element is empty.
 fn simplified_value(element: &Element, out: &mut Vec<u8>) -> bool {
     if elements(&element.children).next().is_none() {
         let first = element.children.iter().find_map(|child| match child {

@@ -1,15 +1,15 @@
-//! Reads XML by the rules of Go's `encoding/xml` in its strict mode: no document type is looked at,
-//! names keep what stands behind their prefix, and texts are UTF-8.
+//! Reads XML by the rules of Go's `encoding/xml` in its strict mode: document types are skipped,
+//! namespace prefixes are dropped from names, and texts are UTF-8.
 
 use crate::eval::Failure;
 
-/// Elements inside each other. An element takes two levels of the value that it becomes: together
-/// they are fewer than those of an attribute.
+/// Limit of nested elements. Each takes two levels of the resulting value, so that the value stays
+/// within the depth of an attribute.
 const ELEMENT_DEPTH_MAX: usize = 24;
-/// Elements, attributes, texts and comments of one document.
+/// Limit of tags, attributes, texts and comments of one document.
 const NODES_MAX: usize = 1 << 16;
 
-/// What stands in an element.
+/// A child of an element.
 #[derive(Debug)]
 pub enum Node {
     Element(Element),
@@ -27,7 +27,7 @@ pub struct Element {
     pub children: Vec<Node>,
 }
 
-/// The one element of a document, behind which nothing stands.
+/// Parses a document: one element with nothing after it.
 pub fn document(text: &str) -> Result<Element, Failure> {
     let mut reader = Reader::new(text);
     while let Some(node) = reader.node()? {
@@ -42,7 +42,7 @@ pub fn document(text: &str) -> Result<Element, Failure> {
     Err(Failure::Syntax)
 }
 
-/// All that stands in a text, with any number of elements.
+/// Parses a text with any number of top-level elements.
 pub fn nodes(text: &str) -> Result<Vec<Node>, Failure> {
     let mut reader = Reader::new(text);
     let mut nodes = Vec::new();
@@ -54,13 +54,13 @@ pub fn nodes(text: &str) -> Result<Vec<Node>, Failure> {
 
 struct Reader<'t> {
     rest: &'t str,
-    /// How many more nodes there may be.
+    /// Number of nodes left until the limit.
     left: usize,
 }
 
-/// A tag or what stands between two.
+/// A tag, or the text between two tags.
 enum Token<'t> {
-    /// With the name as it is written, and whether it ends at once.
+    /// The qualified name, and whether the tag is self-closing.
     Start(&'t str, Element, bool),
     End(&'t str),
     Text(String),
@@ -75,9 +75,9 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The next node with all that it holds; none at the end.
+    /// The next complete node; none at the end.
     fn node(&mut self) -> Result<Option<Node>, Failure> {
-        // The elements that are not closed, with their names as they are written.
+        // Open elements with their qualified names.
         let mut open: Vec<(&'t str, Element)> = Vec::new();
         loop {
             let Some(token) = self.token()? else {
@@ -186,7 +186,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A processing instruction. Only version 1.0 and UTF-8 are declared rightly.
+    /// Skips a processing instruction. A declaration of another version than 1.0, or of another
+    /// encoding than UTF-8, is an error.
     fn instruction(&mut self) -> Result<(), Failure> {
         let target = self.name()?;
         let content = self.until("?>")?;
@@ -199,7 +200,7 @@ impl<'t> Reader<'t> {
         (version && encoding).then_some(()).ok_or(Failure::Syntax)
     }
 
-    /// Skips to the end of a directive such as `DOCTYPE`: past quotes, and what is nested in it.
+    /// Skips a directive such as `DOCTYPE`, with quoted texts and nested directives in it.
     fn directive(&mut self) -> Result<(), Failure> {
         let mut depth = 0_usize;
         loop {
@@ -282,19 +283,19 @@ fn declared<'t>(content: &'t str, name: &str) -> Option<&'t str> {
     rest[1..].split_once(quote).map(|(value, _)| value)
 }
 
-/// Line ends as XML has them.
+/// Normalizes line ends to `\n`.
 fn lines(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// All characters are those of XML 1.0.
+/// Checks that all characters are allowed in XML 1.0.
 fn checked(text: &str) -> Result<(), Failure> {
     let is_one = |char: char| matches!(char, '\t' | '\n' | '\r' | ' '..='\u{fffd}' | '\u{10000}'..='\u{10ffff}');
     let right = text.chars().all(is_one);
     right.then_some(()).ok_or(Failure::Syntax)
 }
 
-/// A text with what its references stand for.
+/// Replaces character and entity references.
 fn unescaped(text: &str) -> Result<String, Failure> {
     let text = lines(text);
     let mut parts = text.split('&');

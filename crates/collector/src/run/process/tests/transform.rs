@@ -539,7 +539,7 @@ fn statements_have_a_clock_and_random_numbers() {
 }
 
 #[test]
-fn what_is_known_of_a_client_is_read() {
+fn client_metadata_is_read() {
     let statement = r#"set(name, otelcol.client.metadata["x-a"][1])"#;
     let editor = editor(vec![group(
         Context::Span,

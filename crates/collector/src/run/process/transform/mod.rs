@@ -51,7 +51,7 @@ struct Group {
     /// All records of a request have one cache, with the other groups of this context; else each
     /// has one of its own.
     shares_cache: bool,
-    /// Statements or conditions name a `schema_url`.
+    /// Whether any statement or condition reads or writes a `schema_url`.
     reads_schemas: bool,
 }
 
@@ -96,7 +96,7 @@ impl Editor {
         })
     }
 
-    /// What a request of traces becomes that came from somewhere.
+    /// Transforms a request of traces. `origin` is the client metadata of the batch.
     ///
     /// # Errors
     /// It is malformed, or a statement failed whose failures are to be propagated.

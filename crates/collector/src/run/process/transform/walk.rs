@@ -112,8 +112,9 @@ impl<'a> Held<'a> {
         Outcome::Changed
     }
 
-    /// Puts it, unless it is an empty text, under a field of what is in `out` from `start` on, or
-    /// of `message` where that is as it came.
+    /// If the held value changed, replaces the field `number` of the current message with it. The
+    /// current message is `out[start..]`, or `message` if nothing is written yet. An empty
+    /// `schema_url` is left out.
     fn write_into(
         &self,
         number: u32,
@@ -178,7 +179,7 @@ impl<'a> Walk<'_, 'a> {
             .write_into(FIRST >> 3, message, outcome, start, out))
     }
 
-    /// The `schema_url` of a message, where it is of account.
+    /// The `schema_url` of a message; empty if the group does not read it.
     fn schema(&self, message: &'a [u8]) -> Result<Held<'a>, Malformed> {
         if !self.group.reads_schemas {
             return Ok(Held::default());

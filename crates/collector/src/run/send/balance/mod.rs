@@ -42,7 +42,7 @@ use crate::run::tasks::{ended, ended_by};
 const BACKENDS_MAX: usize = 1024;
 /// Without backends, and while they change, it is tried again after this time.
 const AGAIN: Duration = Duration::from_millis(100);
-/// The reason where there are none.
+/// The reason why there are no backends.
 const NO_BACKENDS: &str = "it knows no backend";
 
 /// See the module.
@@ -57,7 +57,8 @@ pub struct Balancer {
     closing: AtomicBool,
     /// A backend that takes a batch makes its sender wait for the outcome.
     backends_wait: bool,
-    /// It knows no backend since then, in nanoseconds of the UNIX epoch; 0: it knows some.
+    /// Time since when no backend is known, in nanoseconds since the UNIX epoch; 0 if backends are
+    /// known.
     no_backends_since_ns: AtomicU64,
     /// What the resolver did.
     pub counts: Counts,
@@ -131,11 +132,11 @@ pub struct BackendView {
 
 /// Backends of a balancer whose attempts fail.
 pub struct FailingBackends {
-    /// Since when the last of them fails, in nanoseconds of the UNIX epoch.
+    /// Time of the latest start of a failure, in nanoseconds since the UNIX epoch.
     pub since_ns: u64,
     /// The failure of one of them, and how many there are.
     pub why: String,
-    /// No backend takes anything.
+    /// Whether all backends fail.
     pub are_all: bool,
 }
 

@@ -111,7 +111,7 @@ impl Writer {
 
     fn rotate(&mut self, rotation: &Rotation, now: Timestamp) -> io::Result<()> {
         match fs::rename(&self.path, free_name(&self.path, rotation, now)) {
-            // An earlier attempt renamed it and could not create the next one.
+            // An earlier attempt renamed the file and then failed to create its successor.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             renamed => renamed?,
         }
