@@ -52,7 +52,7 @@ class Direction:
     """What the network saw from one side."""
 
     def __init__(self):
-        self.datagrams = self.bytes = self.dropped = 0
+        self.datagrams = self.bytes = self.dropped = self.carried_bytes = 0
         self.types, self.ecn = set(), set()
         self.is_dead = False
 
@@ -69,7 +69,7 @@ class Network:
         self.to, self.loss, self.damage, self.delay = to, loss, damage, delay
         self.random = random.Random(seed)
         self.client, self.server = Direction(), Direction()
-        # What the server had sent when the client first showed that it has its address: bytes, and those it had got.
+        # When the client first shows the server that it has its address: what that had sent, and had got, bytes.
         self.before_validation = None
         self.ways = {}
         self.loop = asyncio.get_running_loop()
@@ -123,8 +123,6 @@ class Network:
 
     def from_clients(self):
         for datagram, ecn, source in self.receive(self.near, self.client):
-            if self.before_validation is None and {HANDSHAKE, SHORT} & set(packet_types(datagram)):
-                self.before_validation = (self.server.bytes, self.client.bytes)
             self.carry(self.client, datagram, ecn, lambda source=source: (self.way_of(source), self.to))
 
     def from_server(self, way, client):
@@ -138,6 +136,10 @@ class Network:
         if direction.is_dead or self.random.random() < self.loss:
             direction.dropped += 1
             return
+        if direction is self.client and self.before_validation is None:
+            if {HANDSHAKE, SHORT} & set(packet_types(datagram)):
+                self.before_validation = (self.server.bytes, self.client.carried_bytes)
+        direction.carried_bytes += len(datagram)
         if self.random.random() < self.damage:
             direction.dropped += 1
             damaged = bytearray(datagram)
