@@ -2,7 +2,8 @@
 
 use crate::common;
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::process::{Command, Output, Stdio};
 
 use common::Folder;
@@ -268,6 +269,59 @@ fn a_hangup_hands_over_what_waits_for_a_back_end_that_is_away() {
         .rfind(|line| line.contains("spans: "))
         .expect("an account");
     assert_eq!(accepted(&account), 4 * accepted(last), "{said:#?}");
+}
+
+/// The head of an answer whose body has a length.
+fn answered(connection: &mut BufReader<TcpStream>) -> String {
+    let (mut head, mut length) = (String::new(), 0);
+    loop {
+        let begin = head.len();
+        let count = connection.read_line(&mut head).expect("a line");
+        assert!(count > 0, "the connection ended: {head}");
+        let line = head[begin..].trim().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a length");
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    connection.read_exact(&mut body).expect("a body");
+    head.to_ascii_lowercase()
+}
+
+/// A client that sends one request after the other is told which is the last, and none is lost.
+#[test]
+fn a_hangup_cuts_no_connection_off() {
+    let mut collector = Running::start(CONFIG);
+    let address = collector.address("otlp http");
+    let stream = TcpStream::connect(&address).expect("a connection");
+    stream
+        .set_read_timeout(Some(common::DEADLINE))
+        .expect("an option");
+    let mut connection = BufReader::new(stream);
+    let request = "POST /v1/traces HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+    let mut ask = || {
+        connection
+            .get_mut()
+            .write_all(request.as_bytes())
+            .expect("a request");
+        let head = answered(&mut connection);
+        assert!(head.starts_with("http/1.1 200 "), "{head}");
+        head.contains("connection: close")
+    };
+    assert!(!ask());
+    collector.signal("HUP");
+    collector.line("running");
+    collector.line("running");
+    while !ask() {}
+    let mut rest = Vec::new();
+    connection.read_to_end(&mut rest).expect("an end");
+    assert!(rest.is_empty());
+    collector.line("the previous configuration has ended");
+    collector.signal("TERM");
+    assert!(collector.child.wait().expect("an end").success());
 }
 
 #[test]

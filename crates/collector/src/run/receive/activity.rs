@@ -80,6 +80,13 @@ impl Activity {
         }
     }
 
+    /// Whether a client of HTTP/1 that has had answers may be sending its next request: HTTP/2 tells
+    /// clients which of theirs are served.
+    pub(super) fn may_get_a_request(&self) -> bool {
+        let state = self.state();
+        !state.is_http2 && matches!(state.phase, Phase::Head(_) | Phase::Idle(_))
+    }
+
     /// Whether there are requests that are not answered.
     pub(super) fn has_requests(&self) -> bool {
         self.state().requests > 0

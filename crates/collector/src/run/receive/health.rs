@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use super::Intake;
 use super::grpc;
 use super::http::Reply;
+use super::listen::Stage;
 use super::status::{Fault, code};
 
 /// Time between two looks for those who watch.
@@ -51,13 +52,13 @@ impl Serving {
     }
 }
 
-/// Answers a call. Those who watch are told what changes until `ended`.
+/// Answers a call. Those who watch are told what changes as long as the socket is open.
 pub(super) async fn serve(
     intake: &Arc<Intake>,
     probe: &Arc<Probe>,
     request: Request<Incoming>,
     message_bytes_max: u64,
-    ended: watch::Receiver<bool>,
+    stages: watch::Receiver<Stage>,
 ) -> Response<Reply> {
     let path = request.uri().path();
     let is_watch = match path {
@@ -71,7 +72,7 @@ pub(super) async fn serve(
     };
     if is_watch {
         let (tell, told) = mpsc::channel(1);
-        tokio::spawn(watch(Arc::clone(probe), service, tell, ended));
+        tokio::spawn(watch(Arc::clone(probe), service, tell, stages));
         return grpc::response(Reply::stream(told));
     }
     match Serving::of(&**probe, &service) {
@@ -98,7 +99,7 @@ async fn watch(
     probe: Arc<Probe>,
     service: String,
     tell: mpsc::Sender<Frame<Bytes>>,
-    mut ended: watch::Receiver<bool>,
+    mut stages: watch::Receiver<Stage>,
 ) {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -107,7 +108,7 @@ async fn watch(
         tokio::select! {
             _ = looks.tick() => {}
             () = tell.closed() => return,
-            _ = ended.wait_for(|ended| *ended) => break,
+            _ = stages.wait_for(|stage| *stage != Stage::Open) => break,
         }
         let now = Serving::of(&*probe, &service);
         if last.replace(now) != Some(now) && tell.send(Frame::data(now.message())).await.is_err() {

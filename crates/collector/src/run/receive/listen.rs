@@ -23,12 +23,23 @@ use crate::run::origin::Wanted;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 
+/// Whether a socket takes connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// It does.
+    Open,
+    /// It does not, for another listens in its place. Connections end soon, after a request.
+    Draining,
+    /// It does not, and connections end.
+    Over,
+}
+
 /// A socket that takes connections.
 pub struct Listening {
     /// Where; none for a Unix socket.
     pub address: Option<SocketAddr>,
     task: tokio::task::JoinHandle<()>,
-    end: watch::Sender<bool>,
+    stage: watch::Sender<Stage>,
 }
 
 impl Listening {
@@ -36,21 +47,30 @@ impl Listening {
     pub(super) fn new(
         address: Option<SocketAddr>,
         task: tokio::task::JoinHandle<()>,
-        end: watch::Sender<bool>,
+        stage: watch::Sender<Stage>,
     ) -> Listening {
-        Listening { address, task, end }
+        Listening {
+            address,
+            task,
+            stage,
+        }
     }
 
-    /// Takes no more connections from now on; those that there are end once their requests are
-    /// answered.
+    /// Takes no more connections from now on, for another listens in its place; those that there are
+    /// end once their requests are answered. One without a request waits a moment for the next, so
+    /// that none is cut off that is just being sent.
     pub fn close(&self) {
-        // A listener whose task is gone has nothing to end.
-        let _ = self.end.send(true);
+        self.stage.send_replace(Stage::Draining);
+    }
+
+    /// Waits a while for connections to end after [`Listening::close`].
+    pub async fn drained(self) {
+        let _ = self.task.await;
     }
 
     /// Takes no more connections, and waits a while for those that there are.
     pub async fn end(self) {
-        self.close();
+        self.stage.send_replace(Stage::Over);
         let _ = self.task.await;
     }
 }
@@ -119,7 +139,7 @@ pub fn listen(
         Listener::Tcp(listener) => listener.local_addr().ok(),
         Listener::Unix(_) => None,
     };
-    let (end, ended) = watch::channel(false);
+    let (stage, stages) = watch::channel(Stage::Open);
     let server = Arc::new(Server {
         bounds: Bounds::of(&protocol),
         builder: builder(&protocol),
@@ -129,13 +149,13 @@ pub fn listen(
         intake,
         tls,
         gate,
-        ended: ended.clone(),
+        stage: stages.clone(),
     });
-    let task = tokio::spawn(run(server, socket, ended));
+    let task = tokio::spawn(run(server, socket, stages));
     Ok(Listening {
         address: local,
         task,
-        end,
+        stage,
     })
 }
 

@@ -5,9 +5,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hyper::Request;
 use hyper::body::Incoming;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::service::service_fn;
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulConnection;
@@ -20,7 +21,7 @@ use super::activity::{Activity, Begun, Over};
 use super::body::ReadUntil;
 use super::bounds::{Bounds, Late, at, spread};
 use super::grpc::Service;
-use super::listen::{Listener, Socket};
+use super::listen::{Listener, Socket, Stage};
 use super::protocol::{Protocol, Settings};
 use super::status::Fault;
 use super::watched::Watched;
@@ -41,6 +42,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 const STREAMS_MAX: u32 = 100;
 /// How long connections may take to end when the collector does.
 const END_MAX: Duration = Duration::from_secs(5);
+/// A connection of HTTP/1 without a request waits so long for one before it ends.
+const DRAIN: Duration = Duration::from_secs(1);
 /// After an error of accepting (too many open files), before the next attempt.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 /// gRPC's own default, two hours.
@@ -57,8 +60,16 @@ pub(super) struct Server {
     pub gate: Option<Arc<Gate>>,
     /// What is kept of requests.
     pub wanted: Option<Wanted>,
-    /// Whether nobody listens any more.
-    pub ended: watch::Receiver<bool>,
+    /// Whether anybody listens.
+    pub stage: watch::Receiver<Stage>,
+}
+
+/// Whether a connection has to end at this stage of its listener: one that drains waits.
+fn asks_to_end(stage: Stage, drain: Option<Instant>) -> bool {
+    match drain {
+        None => stage != Stage::Open,
+        Some(_) => stage == Stage::Over,
+    }
 }
 
 fn duration(ns: u64, default: Duration) -> Duration {
@@ -103,12 +114,12 @@ pub(super) fn builder(protocol: &Protocol) -> Builder<TokioExecutor> {
     builder
 }
 
-pub(super) async fn run(server: Arc<Server>, socket: Socket, mut ended: watch::Receiver<bool>) {
+pub(super) async fn run(server: Arc<Server>, socket: Socket, mut stages: watch::Receiver<Stage>) {
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
         let accepted = tokio::select! {
             biased;
-            _ = ended.changed() => break,
+            _ = stages.changed() => break,
             accepted = accept(&socket, &room) => accepted,
         };
         let Ok((connection, permit)) = accepted else {
@@ -181,7 +192,16 @@ impl Server {
         let (server, requests) = (Arc::clone(&self), Arc::clone(&activity));
         let service = service_fn(move |request: Request<Incoming>| {
             let (server, begun) = (Arc::clone(&server), requests.begin(request.version()));
-            async move { server.answer_in_time(request, from, begun).await }
+            async move {
+                let is_http1 = request.version() < Version::HTTP_2;
+                let mut answer = server.answer_in_time(request, from, begun).await?;
+                if is_http1 && *server.stage.borrow() != Stage::Open {
+                    // The connection ends behind it, and the client knows.
+                    let close = HeaderValue::from_static("close");
+                    answer.headers_mut().insert(CONNECTION, close);
+                }
+                Ok::<_, Late>(answer)
+            }
         });
         let connection = self
             .builder
@@ -197,7 +217,9 @@ impl Server {
         let mut connection = std::pin::pin!(connection);
         let limits = &self.bounds.limits;
         let begin = Instant::now();
-        let mut ended = self.ended.clone();
+        let mut stages = self.stage.clone();
+        // Nobody listens any more, and it waits for one more request until then.
+        let mut drain: Option<Instant> = None;
         let mut age = limits.age.map(|age| begin + spread(age));
         // When it is cut off, once it was asked to end.
         let mut cut: Option<Instant> = None;
@@ -211,9 +233,17 @@ impl Server {
             tokio::select! {
                 biased;
                 _ = connection.as_mut() => return,
-                _ = ended.wait_for(|ended| *ended), if !is_ending || cut.is_none() => {
-                    cut = Some(Instant::now() + END_MAX);
+                _ = stages.wait_for(|stage| asks_to_end(*stage, drain)), if !is_ending || cut.is_none() => {
+                    let now = Instant::now();
+                    cut = Some(now + END_MAX);
+                    let is_draining = *self.stage.borrow() == Stage::Draining;
+                    if is_draining && !is_ending && activity.may_get_a_request() {
+                        drain = Some(now + DRAIN);
+                        continue;
+                    }
                 }
+                // A request that came meanwhile was told that it was the last.
+                () = at(drain), if !is_ending => {}
                 () = at(next) => {
                     let now = Instant::now();
                     let is_over = |time: Option<Instant>| time.is_some_and(|time| time <= now);
@@ -289,7 +319,7 @@ impl Server {
                 spans::serve(&self.intake, (server, *format), request).await
             }
             Protocol::Health(settings, probe) => {
-                let (bytes_max, ended) = (settings.message_bytes_max, self.ended.clone());
+                let (bytes_max, ended) = (settings.message_bytes_max, self.stage.clone());
                 health::serve(&self.intake, probe, request, bytes_max, ended).await
             }
             Protocol::Page(settings, answer) => http::page(settings, &**answer, &request),

@@ -10,6 +10,7 @@ use socket2::{Domain, Socket, Type};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
 
+use super::listen::Stage;
 use super::status::Fault;
 use super::{Intake, Listening, Opening, Sharing};
 use crate::config::Signal;
@@ -36,13 +37,13 @@ pub fn listen(
     let (fd, keep) = opening.listeners.open(address, bind).map_err(failed)?;
     let socket = UdpSocket::from_std(fd.into()).map_err(failed)?;
     let address = socket.local_addr().ok();
-    let (end, ended) = watch::channel(false);
+    let (stage, stages) = watch::channel(Stage::Open);
     let bytes_max = agent.datagram_bytes_max.min(DATAGRAM_BYTES_MAX);
     let task = tokio::spawn(async move {
-        run(socket, bytes_max, is_compact, intake, ended).await;
+        run(socket, bytes_max, is_compact, intake, stages).await;
         drop(keep);
     });
-    Ok(Listening::new(address, task, end))
+    Ok(Listening::new(address, task, stage))
 }
 
 fn open(agent: &Agent, sharing: Sharing) -> io::Result<Socket> {
@@ -84,14 +85,14 @@ async fn run(
     bytes_max: usize,
     is_compact: bool,
     intake: Arc<Intake>,
-    mut ended: watch::Receiver<bool>,
+    mut stages: watch::Receiver<Stage>,
 ) {
     // A datagram that is too long fills the last byte.
     let mut buffer = vec![0; bytes_max + 1];
     loop {
         let received = tokio::select! {
             biased;
-            _ = ended.changed() => return,
+            _ = stages.changed() => return,
             received = socket.recv(&mut buffer) => received,
         };
         // An error is one of an earlier answer, which we never send.

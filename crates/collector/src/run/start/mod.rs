@@ -366,16 +366,22 @@ impl Collector {
     async fn end_with(self, next: Option<&View>) -> [Balance; 3] {
         let until = Instant::now() + END_MAX;
         self.health.ready(false);
-        for intake in self.intakes.iter().chain([&self.of_proxy]) {
-            intake.close();
+        let intakes = || self.intakes.iter().chain([&self.of_proxy]);
+        if next.is_none() {
+            intakes().for_each(|intake| intake.close());
         }
         self.members.iter().for_each(Member::close);
         self.recovery.end().await;
         let mut ends = tokio::task::JoinSet::new();
         for (_, listening) in self.listening {
-            ends.spawn(listening.end());
+            match next {
+                None => ends.spawn(listening.end()),
+                // Nothing is refused: what comes on these connections is taken.
+                Some(_) => ends.spawn(listening.drained()),
+            };
         }
         tasks::ended(&mut ends).await;
+        intakes().for_each(|intake| intake.close());
         for stage in &self.stages {
             match stage {
                 Stage::Batch(batcher) => batcher.end(until).await,
