@@ -25,6 +25,8 @@ const SEGMENTS_MAX: usize = 44;
 /// How many datagrams a closed connection reads, each of which it answers. Of those that follow, it
 /// reads the second, the fourth, the eighth and so on (RFC 9000 §10.2.1).
 const READ_WHEN_CLOSED: u64 = 8;
+/// What may be sent to an address that is not validated, by what came from it (RFC 9000 §8.1).
+const AMPLIFICATION_MAX: u64 = 3;
 
 /// Streams for requests that a client opens before they are needed, as far as the server permits: the
 /// library does not tell how many it permits.
@@ -84,6 +86,10 @@ pub struct Connection {
     after_close: u64,
     /// The client has shown by a token that it has its address (RFC 9000 §8.1).
     is_validated: bool,
+    /// Bytes that the library has sent to an address that is not validated, and those of the first
+    /// datagram.
+    sent_before: u64,
+    first_bytes: u64,
     is_established: bool,
     /// Something came on a stream before the handshake was complete: as early data (RFC 9001 §5.7).
     has_early_data: bool,
@@ -96,12 +102,12 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// `is_validated`: see [`crate::Incoming::is_validated`].
+    /// See [`crate::Incoming::is_validated`]; and the length of the first datagram.
     pub(crate) fn new(
         handle: Handle,
         inner: quinn_proto::Connection,
         clock: Clock,
-        is_validated: bool,
+        (is_validated, first_bytes): (bool, u64),
     ) -> Connection {
         let mut connection = Connection {
             handle,
@@ -118,6 +124,8 @@ impl Connection {
             lost: None,
             after_close: 0,
             is_validated,
+            sent_before: 0,
+            first_bytes,
             is_established: false,
             has_early_data: false,
             migrations: 0,
@@ -234,10 +242,34 @@ impl Connection {
         bytes.clear();
         let now = self.clock.instant(now_ns);
         let transmit = self.inner.poll_transmit(now, SEGMENTS_MAX, bytes)?;
+        if !self.is_validated && !self.is_established && self.inner.side().is_server() {
+            self.cut_to_limit(transmit.segment_size, bytes);
+            if bytes.is_empty() {
+                return None;
+            }
+        }
         if self.ids.is_none() {
             self.ids = HandshakeIds::of(bytes);
         }
         Some(Packet::new(&transmit, bytes))
+    }
+
+    /// Leaves out datagrams beyond three times what has come (RFC 9000 §8.1): the library looks before
+    /// each datagram whether one byte is permitted. What is left out is lost, and sent again once the
+    /// client has shown that it has its address.
+    fn cut_to_limit(&mut self, segment: Option<usize>, bytes: &mut Vec<u8>) {
+        let received = self.inner.stats().udp_rx.bytes + self.first_bytes;
+        let room = (AMPLIFICATION_MAX * received).saturating_sub(self.sent_before);
+        if room == 0 {
+            // The library sends nothing here unless the client has answered in the handshake.
+            self.is_validated = true;
+            return;
+        }
+        self.sent_before += bytes.len() as u64;
+        if bytes.len() as u64 > room {
+            let segment = segment.unwrap_or(bytes.len()).max(1);
+            bytes.truncate(room as usize / segment * segment);
+        }
     }
 
     /// Whether the peer has acknowledged all of the streams that have ended, and no others of

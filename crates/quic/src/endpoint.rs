@@ -60,37 +60,41 @@ pub struct Datagram {
 }
 
 /// A connection that a client begins.
-pub struct Incoming(quinn_proto::Incoming);
+pub struct Incoming {
+    inner: quinn_proto::Incoming,
+    /// The length of its first datagram.
+    bytes: usize,
+}
 
 impl Incoming {
     /// The client's address.
     #[must_use]
     pub fn peer(&self) -> SocketAddr {
-        self.0.remote_address()
+        self.inner.remote_address()
     }
 
     /// Our address, where it is known.
     #[must_use]
     pub fn local(&self) -> Option<IpAddr> {
-        self.0.local_ip()
+        self.inner.local_ip()
     }
 
     /// The client answers a Retry packet (RFC 9000 §8.1.2).
     #[must_use]
     pub fn answers_retry(&self) -> bool {
-        !self.0.may_retry()
+        !self.inner.may_retry()
     }
 
     /// The client has shown that it has its address (RFC 9000 §8.1).
     #[must_use]
     pub fn is_validated(&self) -> bool {
-        self.0.remote_address_validated()
+        self.inner.remote_address_validated()
     }
 }
 
 impl fmt::Debug for Incoming {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.inner.fmt(f)
     }
 }
 
@@ -209,6 +213,7 @@ impl Endpoint {
                 std::mem::take(&mut bytes)
             };
             let mut reply = Vec::new();
+            let len = one.len();
             let event = self
                 .inner
                 .handle(now, run.peer, run.local, ecn, one, &mut reply);
@@ -217,7 +222,10 @@ impl Endpoint {
                     let peer = run.peer;
                     Arrival::Connection(handle, Datagram { event, peer })
                 }
-                DatagramEvent::NewConnection(incoming) => Arrival::Incoming(Incoming(incoming)),
+                DatagramEvent::NewConnection(incoming) => Arrival::Incoming(Incoming {
+                    inner: incoming,
+                    bytes: len,
+                }),
                 DatagramEvent::Response(transmit) => Arrival::Reply(Reply {
                     transmit,
                     bytes: reply,
@@ -231,10 +239,11 @@ impl Endpoint {
         let now = self.clock.instant(now_ns);
         let mut reply = Vec::new();
         let server = Some(Arc::clone(&server.0));
-        let is_validated = incoming.is_validated();
-        match self.inner.accept(incoming.0, now, &mut reply, server) {
+        let (is_validated, first_bytes) = (incoming.is_validated(), incoming.bytes as u64);
+        match self.inner.accept(incoming.inner, now, &mut reply, server) {
             Ok((handle, inner)) => {
-                let connection = Connection::new(handle, inner, self.clock, is_validated);
+                let first = (is_validated, first_bytes);
+                let connection = Connection::new(handle, inner, self.clock, first);
                 let mut connection = Box::new(connection);
                 self.settle(&mut connection);
                 Accepted::Connection(connection)
@@ -261,7 +270,7 @@ impl Endpoint {
         // The connector has the name.
         let begun = self.inner.connect(now, client.config(tls), peer, "");
         let (handle, inner) = begun.map_err(|error| NotBegun(error.to_string()))?;
-        let mut connection = Box::new(Connection::new(handle, inner, self.clock, false));
+        let mut connection = Box::new(Connection::new(handle, inner, self.clock, (false, 0)));
         self.settle(&mut connection);
         Ok(connection)
     }
@@ -269,7 +278,7 @@ impl Endpoint {
     /// Asks a client to show that it has its address (RFC 9000 §8.1.2). None if it has.
     pub fn retry(&mut self, incoming: Incoming) -> Option<Reply> {
         let mut bytes = Vec::new();
-        match self.inner.retry(incoming.0, &mut bytes) {
+        match self.inner.retry(incoming.inner, &mut bytes) {
             Ok(transmit) => Some(Reply { transmit, bytes }),
             Err(error) => {
                 self.inner.ignore(error.into_incoming());
@@ -281,13 +290,13 @@ impl Endpoint {
     /// Refuses a client (CONNECTION_REFUSED).
     pub fn refuse(&mut self, incoming: Incoming) -> Reply {
         let mut bytes = Vec::new();
-        let transmit = self.inner.refuse(incoming.0, &mut bytes);
+        let transmit = self.inner.refuse(incoming.inner, &mut bytes);
         Reply { transmit, bytes }
     }
 
     /// Does not answer a client.
     pub fn ignore(&mut self, incoming: Incoming) {
-        self.inner.ignore(incoming.0);
+        self.inner.ignore(incoming.inner);
     }
 
     /// Exchanges news with a connection. To be called after each call that changes it, until

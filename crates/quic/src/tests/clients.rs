@@ -64,7 +64,12 @@ fn side(worker: u8) -> Side {
 impl Pair {
     /// A client that begins a connection to this name, for which it has the certificate's authority.
     fn new(limits: &Limits, name: &str) -> Pair {
-        let certificate = rcgen::generate_simple_self_signed(vec!["one.test".to_owned()]);
+        Pair::with(limits, name, vec!["one.test".to_owned()])
+    }
+
+    /// The same with the names of the certificate.
+    fn with(limits: &Limits, name: &str, names: Vec<String>) -> Pair {
+        let certificate = rcgen::generate_simple_self_signed(names);
         let certificate = certificate.expect("a certificate");
         let chooser = Arc::new(One(acceptor(&certificate, false)));
         let tls = QuicAcceptor::new(chooser).expect("AES-128-GCM");
@@ -367,4 +372,36 @@ fn larger_datagrams_are_tried_once() {
     });
     assert!(pair.client().news().is_established);
     assert_eq!(large, [LARGEST]);
+}
+
+/// A client whose first datagrams are longer than the server's gets no more than three times as much.
+#[test]
+fn a_client_that_is_not_validated_gets_three_times_what_it_sends() {
+    const ZEROS: usize = 50;
+    let names = (0..300).map(|number| format!("{number}.{}.test", "a".repeat(40)));
+    let names = names.chain(["one.test".to_owned()]).collect::<Vec<_>>();
+    let mut pair = Pair::with(&Limits::default(), "one.test", names);
+    pair.step(true);
+    let (mut received, mut sent) = (0, 0);
+    for datagram in &mut pair.server.coming {
+        // They fill the datagram behind its packets.
+        datagram.extend([0; ZEROS]);
+        received += datagram.len();
+    }
+    for _ in 0..5_000 {
+        pair.now_ns += STEP_NS;
+        pair.step(false);
+        sent += pair
+            .client
+            .coming
+            .drain(..)
+            .map(|one| one.len())
+            .sum::<usize>();
+    }
+    assert!(
+        sent > 2 * received && sent <= 3 * received,
+        "{sent} for {received}"
+    );
+    // It gets the rest once it answers.
+    pair.run(|pair| pair.client().news().is_established);
 }
