@@ -70,6 +70,7 @@ pub fn collector_markdown() -> String {
     out.push_str(DURABLE);
     out.push_str(METADATA);
     out.push_str(DASHBOARD);
+    out.push_str(PROMETHEUS);
     out.push_str(PROXIES);
     out.push_str(KAFKA);
     ottl(&mut out);
@@ -165,6 +166,35 @@ service:
 - The store is outside of the account: it copies what it is shown, and refuses nothing. It ends with
   the process. Its bytes count in what data may take (`memory_limiter`), of which it has a quarter
   at most; `spangate_dashboard_held_bytes` and its kin tell what it holds.
+";
+
+const PROMETHEUS: &str = "
+## Metrics for Prometheus
+
+An exporter `prometheus` holds the last value of each series and serves them at `/metrics`:
+
+```yaml
+receivers:
+  otlp: { protocols: { grpc: } }
+exporters:
+  prometheus: { endpoint: '0.0.0.0:8889', enable_open_metrics: true }
+service:
+  pipelines:
+    metrics: { receivers: [otlp], exporters: [prometheus] }
+```
+
+- Names and labels are those of the Collector: units and types as suffixes, `job` and `instance` from the attributes `service.*`,
+  `otel_scope_*`, and `target_info` for each resource that has `service.name` and `service.instance.id`. Values of attributes whose keys
+  make the same label are joined with `;`. An attribute `le` of a histogram, or `quantile` of a summary, becomes `exported_le` or
+  `exported_quantile`.
+- Deltas of sums that only rise and of histograms are added up; a gap between two of them is a reset. Deltas of sums that may fall are
+  dropped, as in the Collector.
+- A client gets the format that it accepts: Prometheus' text, OpenMetrics with `enable_open_metrics`, or protobuf. Exemplars are in the
+  latter two. Exponential histograms have their buckets in protobuf only: set `scrape_native_histograms: true` in Prometheus.
+- An exporter holds 500000 series and 1 GiB of them at most, a series has 256 labels and 64 KiB of them, and a histogram 4096 buckets of
+  each sign. Data points beyond that are rejected, and a line of the log says why. So are data points whose metric has the name of one of
+  another type.
+- The page is not compressed. 16 are sent at a time; further clients get 503. After a reload it begins with nothing, as the Collector's does.
 ";
 
 const PROXIES: &str = "

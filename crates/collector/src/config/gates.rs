@@ -30,6 +30,15 @@ const IGNORED: &[Ignored] = &[
              written to a tracestate",
         ),
     },
+    Ignored {
+        name: "exporter.prometheusexporter.DisableAddMetricSuffixes",
+        instead: Some("'add_metric_suffixes' counts where it is written"),
+    },
+    ignored_gate("exporter.prometheusexporter.ResourceConstantLabels"),
+    Ignored {
+        name: "exporter.prometheus.DisableResourceToTelemetryConversion",
+        instead: Some("'resource_to_telemetry_conversion' counts where it is written"),
+    },
     ignored_gate("extension.healthcheck.useComponentStatus"),
     ignored_gate("processor.tailsamplingprocessor.metricstatcountspanssampled"),
     ignored_gate("processor.tailsamplingprocessor.tailstorageextension"),

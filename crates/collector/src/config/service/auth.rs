@@ -106,6 +106,9 @@ fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
         Some(Settings::Receiver(Receiver::Zipkin(receiver))) => {
             receiver.server.auth.iter().map(server).collect()
         }
+        Some(Settings::Exporter(Exporter::Prometheus(exporter))) => {
+            exporter.server.auth.iter().map(server).collect()
+        }
         Some(Settings::Exporter(exporter)) => {
             let is_plain_grpc = match exporter {
                 Exporter::OtlpGrpc(exporter) => !exporter.client.is_tls(),

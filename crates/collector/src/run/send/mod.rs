@@ -4,6 +4,7 @@ mod balance;
 mod debug;
 mod file;
 mod outlet;
+mod prometheus;
 mod queue;
 mod room;
 mod stored;
@@ -23,6 +24,7 @@ pub(in crate::run) use balance::split_by;
 pub(in crate::run) use balance::start as balance;
 pub use balance::{K8sFault, K8sLines, K8sSlices};
 pub use file::Files;
+pub use prometheus::Exposition;
 pub use queue::{Counts, Failing, Sender, SenderEnd};
 pub use room::Room;
 
@@ -54,6 +56,8 @@ enum Target {
     Kafka(Box<kafka::Producer>),
     /// The process's trace store.
     Dashboard(Arc<Shown>),
+    /// A page for Prometheus.
+    Prometheus(Arc<Exposition>),
     /// Nowhere.
     Nop,
 }
@@ -101,6 +105,8 @@ pub(super) struct Outside<'a> {
     pub stored: Option<(Stored, Left)>,
     /// Files that are open.
     pub files: &'a mut Files,
+    /// Pages of exporters `prometheus`, to be served.
+    pub expositions: &'a mut Vec<Arc<Exposition>>,
     /// Where exporters `dashboard` put traces.
     pub traces: Option<&'a Arc<Shown>>,
     /// The load balancer that it is the queue of.
@@ -166,6 +172,11 @@ pub(super) fn start(
             let store = outside.traces.ok_or("there is no trace store")?;
             (Target::Dashboard(Arc::clone(store)), NONE)
         }
+        Exporter::Prometheus(settings) => {
+            let exposition = Exposition::new(name, settings);
+            outside.expositions.push(Arc::clone(&exposition));
+            (Target::Prometheus(exposition), NONE)
+        }
         Exporter::Nop => (Target::Nop, NONE),
         Exporter::LoadBalancing(settings) => {
             let (Some(balancer), Some(own)) = (outside.balancer.clone(), &settings.own) else {
@@ -220,6 +231,7 @@ impl Target {
             | Target::Debug(_)
             | Target::File(_)
             | Target::Dashboard(_)
+            | Target::Prometheus(_)
             | Target::Nop => None,
         }
     }
@@ -240,6 +252,7 @@ impl Target {
                 store.add(&batch.bytes, Stage::Kept);
                 TAKEN
             }
+            Target::Prometheus(exposition) => exposition.take(batch),
             Target::Debug(debug) => {
                 debug.tell(batch);
                 TAKEN

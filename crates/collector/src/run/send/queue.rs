@@ -141,7 +141,8 @@ pub(super) fn start(
     };
     // A file keeps the order of what it gets.
     let consumers = match &target {
-        Target::File(_) | Target::Debug(_) | Target::Dashboard(_) => 1,
+        // Deltas are added up in the order in which they come.
+        Target::File(_) | Target::Debug(_) | Target::Dashboard(_) | Target::Prometheus(_) => 1,
         _ => consumers.max(1),
     };
     let blocks = around.queue.as_ref().is_some_and(Queue::blocks);
@@ -149,7 +150,11 @@ pub(super) fn start(
         Target::Otlp(..) | Target::Backend(..) | Target::Kafka(_) | Target::Tier(_) => {
             around.queue.is_none_or(|q| q.wait_for_result)
         }
-        Target::File(_) | Target::Debug(_) | Target::Dashboard(_) | Target::Nop => false,
+        Target::File(_)
+        | Target::Debug(_)
+        | Target::Dashboard(_)
+        | Target::Prometheus(_)
+        | Target::Nop => false,
     };
     let (stored, left) = outside.stored.unzip();
     let shared = Arc::new(Shared {

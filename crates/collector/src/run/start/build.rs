@@ -50,6 +50,8 @@ pub(super) struct Build<'a> {
     pub(super) balancers: HashMap<ComponentId, Arc<Balancer>>,
     batchers: HashMap<(ComponentId, Signal), Arc<Batcher>>,
     files: send::Files,
+    /// Pages of exporters `prometheus`.
+    pub(super) expositions: Vec<Arc<send::Exposition>>,
     /// What bytes may wait in queues.
     room: Arc<send::Room>,
     /// What receivers may hold.
@@ -95,6 +97,7 @@ impl<'a> Build<'a> {
             balancers: HashMap::new(),
             batchers: HashMap::new(),
             files: send::Files::new(),
+            expositions: Vec::new(),
             auth: Authenticators::start(config).map_err(StartError)?,
             ends: Vec::new(),
             tiers: HashMap::new(),
@@ -248,6 +251,7 @@ impl<'a> Build<'a> {
             common: &self.common(signal),
             stored,
             files: &mut self.files,
+            expositions: &mut self.expositions,
             traces: self.traces.as_ref(),
         };
         let name = id.to_string();

@@ -293,7 +293,8 @@ impl Collector {
             memory_used_bytes: setup.memory_used_bytes,
         });
         let health = Arc::new(Health::default());
-        let pages = pages::serve(config, &view, &health, opening)?;
+        let mut pages = pages::serve(config, &view, &health, opening)?;
+        pages.extend(pages::expose(config, build.expositions, opening)?);
         let owns = pages::send(config, &view, &setup.log)?;
         build.stages.reverse();
         let intakes: Vec<_> = intakes.into_iter().map(|(_, intake)| intake).collect();

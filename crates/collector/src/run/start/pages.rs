@@ -12,6 +12,7 @@ use crate::run::Log;
 use crate::run::own::Own;
 use crate::run::page::{self, Health};
 use crate::run::receive::{Listening, Opening};
+use crate::run::send::Exposition;
 
 /// Serves the pages of extensions and of the metrics, by their names.
 pub(super) fn serve(
@@ -52,6 +53,25 @@ pub(super) fn serve(
         }
     }
     Ok(pages)
+}
+
+/// Serves the pages of exporters `prometheus`, by their ids.
+pub(super) fn expose(
+    config: &Config,
+    expositions: Vec<Arc<Exposition>>,
+    opening: Opening<'_>,
+) -> Result<Vec<(String, Listening)>, StartError> {
+    let served = expositions.into_iter().map(|exposition| {
+        let id = exposition.name.clone();
+        let page = page::exposition(exposition, opening).map_err(|why| {
+            let mut exporters = config.exporters.iter();
+            let component = exporters.find(|one| one.id.to_string() == id);
+            let place = component.map_or("", |component| &component.place);
+            StartError(format!("{place}: exporter '{id}': {why}"))
+        });
+        Ok((id, page?))
+    });
+    served.collect()
 }
 
 /// Those who are sent the own metrics.

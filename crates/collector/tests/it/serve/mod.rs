@@ -10,6 +10,7 @@ mod memory;
 mod metadata;
 mod metrics;
 mod options;
+mod prometheus;
 mod said;
 mod servers;
 mod storage;

@@ -43,7 +43,7 @@ pub const RECEIVERS: [HttpServer; 3] = [
 ];
 
 /// Those of pages.
-pub const PAGES: [HttpServer; 3] = [
+pub const PAGES: [HttpServer; 4] = [
     HttpServer {
         component: ("extensions", "health_check: { @ }"),
         name: "health_check",
@@ -60,6 +60,12 @@ pub const PAGES: [HttpServer; 3] = [
         component: ("extensions", "healthcheckv2: { use_v2: true, http: { @ } }"),
         name: "healthcheckv2",
         line: "GET /status",
+        body: None,
+    },
+    HttpServer {
+        component: ("exporters", "prometheus: { @ }"),
+        name: "prometheus",
+        line: "GET /metrics",
         body: None,
     },
 ];
@@ -145,19 +151,19 @@ fn started((section, component): (&str, &str), options: &str, exporter: &str) ->
     let component = component.replace('@', options);
     let id = component.split(':').next().expect("an id").to_owned();
     let token = "bearertokenauth: { token: key }";
-    let (receivers, extensions, receiver, extension) = match section {
-        "receivers" => (&*component, token.to_owned(), &*id, String::new()),
-        _ => (
-            "nop:",
-            format!("{token}, {component}"),
-            "nop",
-            format!(", {id}"),
-        ),
-    };
-    let exporter_id = exporter.split(':').next().expect("an id");
+    let exporter_id = exporter.split(':').next().expect("an id").to_owned();
+    let (mut receivers, mut receiver) = ("nop:".to_owned(), "nop".to_owned());
+    let (mut exporters, mut exporter) = (exporter.to_owned(), exporter_id);
+    let (mut more, mut extension) = (String::new(), String::new());
+    let mut signal = "traces";
+    match section {
+        "receivers" => (receivers, receiver) = (component, id),
+        "exporters" => (exporters, exporter, signal) = (component, id, "metrics"),
+        _ => (more, extension) = (format!(", {component}"), format!(", {id}")),
+    }
     start(&format!(
-        "receivers: {{ {receivers} }}\nextensions: {{ {extensions} }}\nexporters: {{ {exporter} }}\n\
+        "receivers: {{ {receivers} }}\nextensions: {{ {token}{more} }}\nexporters: {{ {exporters} }}\n\
          service: {{ {NO_METRICS}, extensions: [bearertokenauth{extension}], \
-         pipelines: {{ traces: {{ receivers: [{receiver}], exporters: [{exporter_id}] }} }} }}"
+         pipelines: {{ {signal}: {{ receivers: [{receiver}], exporters: [{exporter}] }} }} }}"
     ))
 }

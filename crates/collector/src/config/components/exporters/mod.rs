@@ -9,6 +9,7 @@ pub mod load_balancing;
 pub mod nop;
 pub mod otlp_grpc;
 pub mod otlp_http;
+pub mod prometheus;
 
 use super::Entry;
 use super::id::ComponentId;
@@ -31,6 +32,8 @@ pub enum Exporter {
     Kafka(Box<kafka::KafkaExporter>),
     /// `dashboard`
     Dashboard(dashboard::DashboardExporter),
+    /// `prometheus`
+    Prometheus(Box<prometheus::PrometheusExporter>),
     /// `nop`: everything ends here.
     Nop,
 }
@@ -45,7 +48,11 @@ impl Exporter {
             Exporter::Kafka(exporter) => exporter.queue.as_ref(),
             // Each backend has one of its own besides.
             Exporter::LoadBalancing(exporter) => exporter.own.as_ref()?.queue.as_ref(),
-            Exporter::Debug(_) | Exporter::File(_) | Exporter::Dashboard(_) | Exporter::Nop => None,
+            Exporter::Debug(_)
+            | Exporter::File(_)
+            | Exporter::Dashboard(_)
+            | Exporter::Prometheus(_)
+            | Exporter::Nop => None,
         }
     }
 
@@ -60,6 +67,7 @@ impl Exporter {
             | Exporter::Debug(_)
             | Exporter::File(_)
             | Exporter::Dashboard(_)
+            | Exporter::Prometheus(_)
             | Exporter::Nop => None,
         }
     }
@@ -80,9 +88,11 @@ impl Exporter {
     #[must_use]
     pub fn makes_wait(&self) -> bool {
         match self {
-            Exporter::Debug(_) | Exporter::File(_) | Exporter::Dashboard(_) | Exporter::Nop => {
-                false
-            }
+            Exporter::Debug(_)
+            | Exporter::File(_)
+            | Exporter::Dashboard(_)
+            | Exporter::Prometheus(_)
+            | Exporter::Nop => false,
             other => {
                 let waits = |queue: &Queue| queue.makes_wait() || queue.blocks();
                 other.any_queue().is_none_or(waits)
@@ -99,6 +109,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     debug::ENTRY,
     file::ENTRY,
     dashboard::ENTRY,
+    prometheus::ENTRY,
     nop::ENTRY,
     gone::JAEGER,
     gone::OPENCENSUS,

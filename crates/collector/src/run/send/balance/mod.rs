@@ -347,6 +347,7 @@ impl Balancer {
             common: &self.common,
             stored: None,
             files: &mut Files::new(),
+            expositions: &mut Vec::new(),
             traces: None,
             balancer: None,
         };

@@ -41,6 +41,7 @@ fn started(common: &Common, exporter: &Exporter) -> (Arc<Sender>, SenderEnd) {
         common,
         stored: None,
         files: &mut Files::new(),
+        expositions: &mut Vec::new(),
         traces: None,
         balancer: None,
     };
