@@ -3,6 +3,7 @@
 mod balance;
 mod debug;
 mod file;
+mod number;
 mod outlet;
 mod prometheus;
 mod queue;

@@ -464,10 +464,9 @@ impl Consumer for Balancer {
             }
         }
         match permits.nobody() {
-            // Others live, and what comes next may be theirs.
-            Some(_) if !self.is_failing() => Ok(Box::new(permits)),
-            Some(refusal) => refused(batch, refusal.clone()),
-            None => Ok(Box::new(permits)),
+            Some(refusal) if self.is_failing() => refused(batch, refusal.clone()),
+            // Other backends work, and the next batch may be theirs.
+            _ => Ok(Box::new(permits)),
         }
     }
 

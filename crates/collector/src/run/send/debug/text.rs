@@ -5,6 +5,8 @@ use otlp::scan::Any;
 use otlp::view::View;
 use syntax::hex;
 
+use crate::run::send::number::general;
+
 pub(super) use crate::run::log::Shown;
 
 /// A value without its type.
@@ -55,20 +57,10 @@ pub(super) fn time(ns: u64) -> String {
 
 /// A number as Go's `%v` writes it.
 pub(super) fn number(value: f64) -> String {
-    let size = value.abs();
     if !value.is_finite() {
         return not_finite(value);
     }
-    if size == 0.0 || (1e-4..1e21).contains(&size) {
-        return value.to_string();
-    }
-    let text = format!("{value:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = match exponent.strip_prefix('-') {
-        Some(exponent) => ('-', exponent),
-        None => ('+', exponent),
-    };
-    format!("{digits}e{sign}{exponent:0>2}")
+    general(value, 1e21)
 }
 
 /// A number as Go's `%f` writes it.

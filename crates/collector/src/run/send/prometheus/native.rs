@@ -66,8 +66,8 @@ impl Native {
         }
     }
 
-    /// Both together, at the lower of the scales; lower still where they have too many buckets. None
-    /// where no scale of Prometheus has few enough.
+    /// The sum of two histograms. It has the lower of the two scales. If that gives too many buckets,
+    /// it has a lower scale. None if no scale of Prometheus gives few enough buckets.
     pub(super) fn plus(&self, other: &Native) -> Option<Native> {
         let mut scale = self.scale.min(other.scale);
         let (mut one, mut two) = (self.clone().at_scale(scale), other.clone().at_scale(scale));

@@ -9,6 +9,7 @@ use super::labels::Labels;
 use super::native::Native;
 use super::point::{Exemplar, Histogram, Kind, Point, Summary, Value};
 use super::store::View;
+use crate::run::send::number::general;
 
 /// Writes the metrics of a page.
 pub(super) fn write(views: &[View], is_open: bool, escaping: Escaping) -> String {
@@ -300,18 +301,7 @@ fn number(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    let size = value.abs();
-    // `g` with as few digits as possible has an exponent below 1e-4, and from 1e6 on.
-    if size == 0.0 || (1e-4..1e6).contains(&size) {
-        return value.to_string();
-    }
-    let text = format!("{value:e}");
-    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-    let (sign, exponent) = match exponent.strip_prefix('-') {
-        Some(exponent) => ('-', exponent),
-        None => ('+', exponent),
-    };
-    format!("{digits}e{sign}{exponent:0>2}")
+    general(value, 1e6)
 }
 
 /// The same in OpenMetrics, where a number that is no count has a dot or an exponent.
