@@ -269,7 +269,7 @@ impl Writer {
             .truncate(true)
             .open(&path)?;
         if let Err(error) = file.write_all(&format::start(number)) {
-            // An incomplete header would be reported as damage by a loss of power.
+            // The next start would take an incomplete header for damage after a loss of power.
             let _ = fs::remove_file(&path);
             return Err(error);
         }

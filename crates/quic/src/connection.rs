@@ -203,8 +203,8 @@ impl Connection {
         self.inner.stats().udp_rx.datagrams
     }
 
-    /// Reads a datagram, unless the peer's address has changed too often, or many have come after the
-    /// connection was closed.
+    /// Reads a datagram. Ignores it if the peer's address has changed too often, or if many datagrams
+    /// have come since the connection was closed.
     pub fn feed(&mut self, now_ns: u64, datagram: Datagram) {
         if self.inner.is_closed() && !self.reads_when_closed() {
             return;

@@ -155,7 +155,8 @@ fn typed(part: &[u8], kind: Type) -> Result<Vec<u8>, Failure> {
     Ok(any)
 }
 
-/// Groups that stand for names are called this and a number: several may have one name.
+/// The name of a group of the expression is this text and a number. The names in a pattern are not
+/// used for that, because several groups may have the same name.
 const GROUP: &str = "grok__";
 
 /// An expression whose names are being written out.

@@ -218,7 +218,7 @@ impl Server {
         let limits = &self.bounds.limits;
         let begin = Instant::now();
         let mut stages = self.stage.clone();
-        // Nobody listens any more, and it waits for one more request until then.
+        // While the listener drains, the connection waits until then for one more request.
         let mut drain: Option<Instant> = None;
         let mut age = limits.age.map(|age| begin + spread(age));
         // When it is cut off, once it was asked to end.

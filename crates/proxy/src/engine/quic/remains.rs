@@ -1,5 +1,5 @@
-//! What must be freed after a panic has lost the endpoint: the timers and sockets of connections without
-//! links, and the listeners that were about to close.
+//! Resources to free after a panic in the endpoint: the timers and sockets of connections without links,
+//! and the listeners that were about to close.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -269,7 +269,7 @@ async fn a_reader_has_a_certificate_and_trusts_an_authority() {
     until("they come", || metrics.balance().accepted > 0).await;
 }
 
-/// The status page of a collector with a load balancer of these backends, which are sent traces.
+/// Sends traces through a load balancer to these backends. Returns its status page.
 async fn balanced(backends: &str, failing: usize) -> (String, serde_json::Value) {
     let probed = start(&format!(
         "receivers: {{ otlp: {{ protocols: {{ grpc: {ANYWHERE} }} }} }}\n\
