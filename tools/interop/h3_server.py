@@ -43,7 +43,8 @@ class Server(QuicConnectionProtocol):
 
     async def answer(self, stream, path, uploaded):
         body = uploaded or content(path)
-        fields = [(b":status", b"200"), (b"content-length", b"%d" % len(body))]
+        early = b"true" if self._quic.tls.early_data_accepted else b"false"
+        fields = [(b":status", b"200"), (b"content-length", b"%d" % len(body)), (b"x-early", early)]
         if path == "/update":
             self._quic.request_key_update()
         self.http.send_headers(stream, fields)

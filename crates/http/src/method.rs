@@ -50,6 +50,13 @@ impl Method {
         use Method::{Delete, Get, Head, Options, Put, Trace};
         matches!(self, Get | Head | Put | Delete | Options | Trace)
     }
+
+    /// Whether a request asks only to read (RFC 9110 §9.2.1).
+    #[must_use]
+    pub const fn is_safe(self) -> bool {
+        use Method::{Get, Head, Options, Trace};
+        matches!(self, Get | Head | Options | Trace)
+    }
 }
 
 #[cfg(test)]

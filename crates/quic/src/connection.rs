@@ -43,6 +43,9 @@ pub struct News {
     pub is_early: bool,
     /// The handshake is complete.
     pub is_established: bool,
+    /// The server has not read the early data of this client: all that was sent is void, and all
+    /// streams are forgotten.
+    pub is_early_refused: bool,
     /// It is lost: see [`Connection::lost`].
     pub is_lost: bool,
 }
@@ -133,6 +136,9 @@ impl Connection {
             used: [0; 2],
         };
         connection.look();
+        if connection.sends_early() {
+            connection.open_ahead();
+        }
         connection
     }
 
@@ -152,6 +158,14 @@ impl Connection {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
+    }
+
+    /// Whether this client may send early data now (RFC 9001 §4.6): it knows the server's parameters
+    /// from an earlier connection. Anybody may repeat such data to the server.
+    #[must_use]
+    pub fn sends_early(&self) -> bool {
+        let is_client = self.inner.side().is_client();
+        is_client && !self.is_established && self.inner.has_0rtt()
     }
 
     /// Why it was lost.
@@ -578,6 +592,9 @@ impl Connection {
             match event {
                 Event::HandshakeDataReady => self.news.is_agreed = true,
                 Event::Connected => {
+                    if self.sends_early() && !self.inner.accepted_0rtt() {
+                        self.forget_early_data();
+                    }
                     self.is_established = true;
                     self.news.is_established = true;
                     self.open_ahead();
@@ -596,6 +613,15 @@ impl Connection {
                 Event::DatagramReceived | Event::DatagramsUnblocked => {}
             }
         }
+    }
+
+    /// The server has not read the early data. The library has forgotten the streams (RFC 9001 §4.6.2).
+    fn forget_early_data(&mut self) {
+        self.news.is_early_refused = true;
+        self.streams = Streams::default();
+        self.readable.clear();
+        self.told.clear();
+        (self.opened, self.used) = ([0; 2], [0; 2]);
     }
 
     /// The peer has opened a stream. Before the end of the handshake that is early data: the library

@@ -267,8 +267,9 @@ impl Endpoint {
         peer: SocketAddr,
     ) -> Result<Box<Connection>, NotBegun> {
         let now = self.clock.instant(now_ns);
-        // The connector has the name.
-        let begun = self.inner.connect(now, client.config(tls), peer, "");
+        // The connector has the name for TLS.
+        let (config, name) = client.config(tls, peer);
+        let begun = self.inner.connect(now, config, peer, &name);
         let (handle, inner) = begun.map_err(|error| NotBegun(error.to_string()))?;
         let mut connection = Box::new(Connection::new(handle, inner, self.clock, (false, 0)));
         self.settle(&mut connection);

@@ -31,7 +31,7 @@ pub use endpoint::{
     Accepted, Arrival, Datagram, Endpoint, Handle, Incoming, NotBegun, Packet, Reply, Run, Setup,
 };
 pub use ids::{ID_BYTES, Keys, Owner, owner_of};
-pub use limits::{Client, Congestion, Limits, Server};
+pub use limits::{Client, Congestion, Limits, Server, Tokens};
 pub use parameters::Parameters;
 pub use records::Records;
 pub use report::{Blocked, Report, Stage, StreamReport};

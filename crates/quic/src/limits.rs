@@ -2,13 +2,17 @@
 
 use std::any::Any;
 use std::fmt;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quinn_proto::congestion::{
     BbrConfig, Controller, ControllerFactory, CubicConfig, NewRenoConfig,
 };
-use quinn_proto::{IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, TransportConfig, VarInt};
+use quinn_proto::{
+    IdleTimeout, MtuDiscoveryConfig, NoneTokenStore, TokenMemoryCache, TokenStore, TransportConfig,
+    VarInt,
+};
 use tls::quic::{QuicAcceptor, QuicConnector};
 
 use crate::Keys;
@@ -167,23 +171,58 @@ impl fmt::Debug for Server {
 
 /// How connections to a server are made.
 #[derive(Clone)]
-pub struct Client(Arc<TransportConfig>);
+pub struct Client {
+    transport: Arc<TransportConfig>,
+    tokens: Option<Tokens>,
+}
+
+/// Tokens by which servers know the address of a client that comes again (RFC 9000 §8.1.3). Without
+/// one, a server may answer early data only after the handshake. The library keeps two of each of 256
+/// addresses.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(Arc<TokenMemoryCache>);
 
 impl Client {
-    /// A client with these limits. A server opens no streams of both directions (RFC 9114 §6.1).
+    /// A client with these limits, which keeps no tokens. A server opens no streams of both directions
+    /// (RFC 9114 §6.1).
     #[must_use]
     pub fn new(limits: &Limits) -> Client {
         let mut transport = limits.transport();
         transport.max_concurrent_bidi_streams(VarInt::from_u32(0));
-        Client(Arc::new(transport))
+        Client {
+            transport: Arc::new(transport),
+            tokens: None,
+        }
     }
 
-    pub(crate) fn config(&self, tls: QuicConnector) -> quinn_proto::ClientConfig {
+    /// It keeps the tokens that servers give it, and uses each once.
+    #[must_use]
+    pub fn with_tokens(self, tokens: &Tokens) -> Client {
+        Client {
+            tokens: Some(tokens.clone()),
+            ..self
+        }
+    }
+
+    /// The configuration of a connection, and the name of the server for its tokens.
+    pub(crate) fn config(
+        &self,
+        tls: QuicConnector,
+        peer: SocketAddr,
+    ) -> (quinn_proto::ClientConfig, String) {
         let mut config = quinn_proto::ClientConfig::new(Arc::new(tls));
-        config.transport_config(Arc::clone(&self.0));
-        // A server that wants to know our address asks again: a round trip.
-        config.token_store(Arc::new(NoneTokenStore));
-        config
+        config.transport_config(Arc::clone(&self.transport));
+        match &self.tokens {
+            Some(Tokens(tokens)) => {
+                config.token_store(Arc::clone(tokens) as Arc<dyn TokenStore>);
+                (config, peer.to_string())
+            }
+            None => {
+                // A server that wants to know our address asks again: a round trip.
+                config.token_store(Arc::new(NoneTokenStore));
+                (config, String::new())
+            }
+        }
     }
 }
 

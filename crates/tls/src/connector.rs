@@ -43,12 +43,20 @@ pub struct ConnectorOptions {
     pub no_tickets: bool,
     /// The secrets that its sessions keep.
     pub secrets: SecretsKept,
+    /// Connections over QUIC may send early data (`allow-0rtt`).
+    pub early_data: bool,
 }
 
 /// Makes the sessions with a server.
 #[derive(Clone, Debug)]
 pub struct Connector {
     config: Arc<ClientConfig>,
+    /// The same with early data, and with the same remembered sessions.
+    #[cfg_attr(
+        not(feature = "quic"),
+        expect(dead_code, reason = "early data is QUIC's alone")
+    )]
+    early: Option<Arc<ClientConfig>>,
     secrets: SecretsKept,
 }
 
@@ -107,8 +115,14 @@ impl Connector {
             config.resumption = config.resumption.tls12_resumption(by_id);
         }
         config.key_log = options.secrets.key_log();
+        let early = options.early_data.then(|| {
+            let mut early = config.clone();
+            early.enable_early_data = true;
+            Arc::new(early)
+        });
         Ok(Connector {
             config: Arc::new(config),
+            early,
             secrets: options.secrets,
         })
     }
@@ -120,7 +134,8 @@ impl Connector {
         config.alpn_protocols = protocols.iter().map(|each| each.to_vec()).collect();
         Connector {
             config: Arc::new(config),
-            ..*self
+            early: None,
+            secrets: self.secrets,
         }
     }
 
@@ -147,7 +162,26 @@ impl Connector {
     /// The name is invalid.
     #[cfg(feature = "quic")]
     pub fn quic(&self, name: Option<&str>) -> Result<crate::quic::QuicConnector, Failure> {
-        crate::quic::QuicConnector::new(self.config.clone(), asked_name(name)?, self.secrets)
+        self.quic_with(&self.config, name)
+    }
+
+    /// The same for a connection that sends early data if [`ConnectorOptions::early_data`] is set
+    /// and an earlier session allows it (RFC 9001 §4.6).
+    ///
+    /// # Errors
+    /// The name is invalid.
+    #[cfg(feature = "quic")]
+    pub fn quic_early(&self, name: Option<&str>) -> Result<crate::quic::QuicConnector, Failure> {
+        self.quic_with(self.early.as_ref().unwrap_or(&self.config), name)
+    }
+
+    #[cfg(feature = "quic")]
+    fn quic_with(
+        &self,
+        config: &Arc<ClientConfig>,
+        name: Option<&str>,
+    ) -> Result<crate::quic::QuicConnector, Failure> {
+        crate::quic::QuicConnector::new(Arc::clone(config), asked_name(name)?, self.secrets)
     }
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -18,6 +19,9 @@ const (
 	slowPause  = 250 * time.Millisecond
 	slowFormat = "%4d"
 )
+
+// The key of a request's connection.
+type ofRequest struct{}
 
 // The content of a path, as the origin in Python has it.
 func content(path string) []byte {
@@ -53,6 +57,9 @@ func answer(writer http.ResponseWriter, request *http.Request) {
 		all = uploaded
 	}
 	writer.Header().Set("content-length", fmt.Sprint(len(all)))
+	if conn, is := request.Context().Value(ofRequest{}).(*quic.Conn); is {
+		writer.Header().Set("x-early", fmt.Sprint(conn.ConnectionState().Used0RTT))
+	}
 	if request.URL.Path != "/slow" {
 		writer.Write(all)
 		return
@@ -72,7 +79,12 @@ func serve(pem string) error {
 	if err != nil {
 		return err
 	}
-	server := &http3.Server{Handler: http.HandlerFunc(answer)}
+	server := &http3.Server{
+		Handler: http.HandlerFunc(answer),
+		ConnContext: func(ctx context.Context, conn *quic.Conn) context.Context {
+			return context.WithValue(ctx, ofRequest{}, conn)
+		},
+	}
 	failed := make(chan error)
 	for _, retries := range []bool{false, true} {
 		socket, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})

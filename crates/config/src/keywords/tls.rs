@@ -21,6 +21,18 @@ const fn k(
     Keyword::yes(name, places, parser, doc).args(args)
 }
 
+/// Implemented without `missing`.
+const fn partly(
+    name: &'static str,
+    places: Places,
+    args: Args,
+    parser: TlsParser,
+    missing: &'static str,
+    doc: &'static str,
+) -> Known {
+    Keyword::partly(name, places, parser, missing, doc).args(args)
+}
+
 /// Without a meaning here.
 const fn moot(
     name: &'static str,
@@ -52,7 +64,7 @@ const ALL: Places = BB.or(SS);
 const NONE: Args = Args::None;
 const WORD: Args = Args::Word;
 const VERSION: Args = Args::OneOf(&["SSLv3", "TLSv1.0", "TLSv1.1", "TLSv1.2", "TLSv1.3"]);
-const EARLY: &str = "a request waits for the handshake with its server";
+const EARLY: &str = "early data over TCP: a request waits for the handshake with its server";
 const NPN: &str = "ALPN has replaced it";
 const KERNEL: &str = "encryption stays in the process";
 const RENEGOTIATION: &str = "no side renegotiates";
@@ -61,7 +73,7 @@ const RENEGOTIATION: &str = "no side renegotiates";
 #[rustfmt::skip]
 pub const OPTIONS: &[Known] = &[
     k("allow-0rtt", BL, NONE, Shared(options::allow_0rtt), "TLS and QUIC: takes early data of clients."),
-    moot("allow-0rtt", S, EARLY, NONE, "TLS: sends servers early data."),
+    partly("allow-0rtt", S, NONE, Shared(options::allow_0rtt), EARLY, "QUIC: sends servers safe requests as early data."),
     k("alpn", BSL, WORD, Shared(options::alpn), "TLS: the protocols that are offered."),
     k("ca-file", BSL, WORD, Shared(options::ca_file), "TLS: the authorities that certify the other side."),
     k("ca-ignore-err", B, WORD, Bind(bind::ca_ignore_err), "TLS: errors of the chain that are ignored."),

@@ -527,7 +527,10 @@ impl<D: Driver> Turn<'_, D> {
     /// An outgoing connection is established and cannot be used, because the handshake with its
     /// server failed.
     fn server_refused(&mut self, link: ConnId, why: sample::ConnError) {
-        match self.cx.core.links.stream(link) {
+        let links = &self.cx.core.links;
+        // With early data, the stream has an exchange already.
+        let early = || { links.exchanges(link) }.find_map(|exchange| links.stream(exchange));
+        match links.stream(link).or_else(early) {
             Some(stream) => self.with_stream(stream, |cx, stream| {
                 cx.handshake_failed(stream, why);
             }),

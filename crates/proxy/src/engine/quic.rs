@@ -259,6 +259,9 @@ impl<D: Driver> Turn<'_, D> {
         let news = quic.connection.news();
         // One that was closed here and that its peer has closed too is not lost by that.
         let is_over = news.is_lost || quic.connection.is_drained();
+        if news.is_early_refused {
+            self.early_data_refused(conn);
+        }
         if news.is_established {
             self.quic_established(conn);
         } else if news.is_early {
@@ -274,7 +277,8 @@ impl<D: Driver> Turn<'_, D> {
             let is_ready = links.get(conn).is_some_and(|link| match &link.role {
                 _ if link.is_held_at_all() => false,
                 Role::Client(client) => client.stage == Stage::Ready,
-                Role::Server(server) => !server.connecting,
+                // With early data, its mux begins before the handshake is complete.
+                Role::Server(server) => !server.connecting || link.multiplexes(),
                 Role::Stream(_) => false,
             });
             let Some(quic) = links.quic_mut(conn).filter(|_| is_ready) else {

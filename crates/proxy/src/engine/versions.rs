@@ -8,7 +8,7 @@ use net::Driver;
 
 use super::Turn;
 use super::incoming::Feed;
-use crate::ids::{ConnId, QuicUser};
+use crate::ids::{ConnId, QuicUser, StreamId};
 use crate::link::{HttpMajor, Role};
 use crate::phases::ConnWait;
 use crate::shared::FrontCount;
@@ -120,26 +120,22 @@ impl<D: Driver> Turn<'_, D> {
     /// A server's connection is established and speaks HTTP/2 or HTTP/3: the stream that waits for it
     /// has its first exchange.
     pub(super) fn server_multiplexes(&mut self, link: ConnId) {
+        self.begin_multiplexing(link);
+        self.multiplexed_server_stands(link);
+    }
+
+    /// Makes the first exchange of a connection of HTTP/2 or HTTP/3, for the stream that waits for the
+    /// connection. Returns the stream.
+    pub(super) fn begin_multiplexing(&mut self, link: ConnId) -> Option<StreamId> {
         let core = &mut *self.cx.core;
-        let Some(stream) = core.links.stream(link) else {
-            return self.cx.close_server(link);
-        };
-        let Some(server) = core.links.server_mut(link) else {
-            return;
-        };
-        server.connecting = false;
-        let is_shared = !server.private && !server.is_ending;
+        let stream = core.links.stream(link)?;
+        let server = core.links.server(link)?;
         let backend = server.server.backend;
         let idle_ping = self.cx.servers.at(server.server).idle_ping;
         let begun = core
             .links
             .server_multiplexes(link, idle_ping, &mut core.timers);
-        let Some((exchange, greeting)) = begun else {
-            return;
-        };
-        if is_shared {
-            core.backends.share(&mut core.links, link);
-        }
+        let (exchange, greeting) = begun?;
         let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
         let major = core.links.speaks(link);
         if major == HttpMajor::H2 {
@@ -152,6 +148,24 @@ impl<D: Driver> Turn<'_, D> {
             stream.account.server = major;
         });
         self.cx.core.links.send_whole(self.cx.io, link, &greeting);
+        Some(stream)
+    }
+
+    /// The first exchange of a connection may begin, and others after it.
+    pub(super) fn multiplexed_server_stands(&mut self, link: ConnId) {
+        let core = &mut *self.cx.core;
+        let exchange = core.links.exchanges(link).next();
+        let stream = exchange.and_then(|exchange| core.links.stream(exchange));
+        let (Some(exchange), Some(stream)) = (exchange, stream) else {
+            return self.cx.close_server(link);
+        };
+        let Some(server) = core.links.server_mut(link) else {
+            return;
+        };
+        server.connecting = false;
+        if !server.private && !server.is_ending {
+            core.backends.share(&mut core.links, link);
+        }
         self.with_stream(stream, |cx, stream| {
             let is_upgrade = stream.wants_tunnel && stream.request.method() != Method::Connect;
             if !cx.core.links.awaits_server(exchange, is_upgrade) {

@@ -191,6 +191,22 @@ impl Links {
         Some((exchange, out))
     }
 
+    /// The server has not read the early data of a connection over QUIC, which begins again: the stream
+    /// of its exchange waits for it. Returns what the connection has counted.
+    pub fn server_begins_again(&mut self, conn: ConnId, timers: &mut Timers) -> Option<h2::Told> {
+        let exchange = self.exchanges(conn).next()?;
+        let stream = self.stream(exchange);
+        self.remove_stream(exchange, timers);
+        let link = self.get_mut(conn)?;
+        let told = link.tell_end();
+        link.mux = Mux::Back(Back::default());
+        link.stream = stream;
+        if let Some(quic) = &mut link.quic {
+            quic.begin_again();
+        }
+        told
+    }
+
     /// Takes an idle server connection apart, so that another worker can use it.
     pub fn detach(&mut self, conn: ConnId, timers: &mut Timers) -> Option<Detached> {
         let link = self.remove(conn, timers)?;
@@ -229,8 +245,7 @@ impl Links {
     /// Whether a connection serves many exchanges at a time.
     #[inline]
     pub fn multiplexes(&self, conn: ConnId) -> bool {
-        self.get(conn)
-            .is_some_and(|link| matches!(link.mux, Mux::Connection(_)))
+        self.get(conn).is_some_and(Link::multiplexes)
     }
 
     /// The present exchanges of a connection.
@@ -380,6 +395,11 @@ impl Link {
     #[inline]
     pub fn stream(&self) -> Option<StreamId> {
         self.stream
+    }
+
+    /// Whether it serves many exchanges at a time.
+    pub fn multiplexes(&self) -> bool {
+        matches!(self.mux, Mux::Connection(_))
     }
 
     /// Whether no exchange uses the connection.

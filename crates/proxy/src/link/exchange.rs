@@ -180,6 +180,11 @@ impl Links {
         waits
     }
 
+    /// Whether the connection of an exchange takes a request now.
+    pub fn has_room(&self, exchange: ExchangeId) -> bool {
+        self.has_come(exchange, Awaits::Room)
+    }
+
     /// Whether what an exchange waits for has come.
     fn has_come(&self, exchange: ExchangeId, awaits: Awaits) -> bool {
         let conn = self.connection_of(exchange);

@@ -36,6 +36,7 @@ pub(crate) use input::Input;
 pub(crate) use messages::Asking;
 use mux::Mux;
 pub(crate) use mux::h1::{After, Answered, Asked, Linger, Rules, Wrote, is_interim};
+pub(crate) use mux::h2::Told;
 pub(crate) use secure::{Opened, Secure, ShortRecords};
 use secure::{Outgoing, Wire};
 pub(crate) use server::{Server, Socks4};

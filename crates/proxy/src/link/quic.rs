@@ -88,6 +88,11 @@ impl Quic {
         self.refusals
     }
 
+    /// Nothing has been sent or received on streams.
+    pub fn begin_again(&mut self) {
+        self.records = Records::default();
+    }
+
     /// Writes the records of the codec to the streams.
     pub fn send(&mut self, records: &[u8]) {
         self.records.send(&mut self.connection, records);

@@ -16,13 +16,17 @@ use crate::ids::{ConnId, ExchangeId, ServerId};
 use crate::link::{Dial, HttpMajor, NO_SOCKET, Role, Secure, Server, Socks4};
 use crate::runtime_config::deadline;
 use crate::shared::{BackCount, Count, Pace, Seen};
-use crate::stream::{Phase, ServerEnd, Step, Stream, Until};
+use crate::stream::{Early, Phase, ServerEnd, Step, Stream, Until};
 
 /// How many ports of a range (`source`) are tried for one connection.
 const SOURCE_PORTS_TRIED_MAX: u32 = 16;
 
 /// The pause before the same server is tried again (manual §4.2 retries), milliseconds.
 const TURN_AROUND_MS: u64 = 1000;
+
+/// The longest head that is sent as early data, bytes. quinn-proto does not send the end of its
+/// handshake while early data fills the first congestion window.
+const EARLY_HEAD_BYTES_MAX: usize = 8 << 10;
 
 /// The latency that `balance least-latency` assumes for a failed connection, nanoseconds.
 const FAILED_LATENCY_NS: u64 = 1_000_000_000;
@@ -51,6 +55,18 @@ fn connect(
         Some(Proto::H2) => connector.with_protocols(&[b"h2"]).connect(name),
         Some(Proto::H1 | Proto::Tcp) | None => connector.connect(name),
     }
+}
+
+/// Whether a request may be sent as early data, which anybody may repeat: it asks only to read (RFC
+/// 8470 §2), and its head is here and stays.
+fn may_be_early(stream: &Stream) -> bool {
+    stream.txn.is_http
+        && stream.txn.method.is_safe()
+        && stream.up.done
+        && stream.replay.body.is_empty()
+        && !stream.wants_tunnel
+        && stream.route.early != Early::Barred
+        && stream.request.wire_bytes() <= EARLY_HEAD_BYTES_MAX
 }
 
 /// The host of a request, without its port.
@@ -186,17 +202,25 @@ impl<D: Driver> Cx<'_, D> {
     fn connect_over_quic(&mut self, stream: &mut Stream, server: ServerId, names: Names) -> Step {
         let connector = self.runtime_config.tls.server(server);
         let name = names.asked.as_deref();
+        let options = &self.servers.at(server).options;
+        let takes_early = options.tls().is_some_and(|tls| tls.options.allow_0rtt);
+        let is_early = takes_early && may_be_early(stream);
+        let tls = connector.map(|connector| {
+            if is_early {
+                connector.quic_early(name)
+            } else {
+                connector.quic(name)
+            }
+        });
         // As over TCP: a server that is still being added, or a name that is none.
-        let Some(Ok(tls)) = connector.map(|connector| connector.quic(name)) else {
+        let Some(Ok(tls)) = tls else {
             return self.no_handshake(stream, ConnError::TlsHandshake);
         };
         let Some(place) = self.core.ambient.shared.enter_tls() else {
             return self.no_handshake(stream, ConnError::TlsTooMany);
         };
-        let client = self
-            .runtime_config
-            .quic
-            .client(&self.servers.at(server).options.quic);
+        let quic = &self.runtime_config.quic;
+        let client = quic.client(&options.quic, takes_early);
         let sock = match self.open_server(stream, server, &names.ends) {
             Ok(sock) => sock,
             Err(error) => return self.connect_failed(stream, error),
@@ -559,6 +583,9 @@ impl<D: Driver> Cx<'_, D> {
     ) -> Step {
         let retry_on = &self.runtime_config.proxy(stream.backend).retry_on;
         stream.txn.server_error = why;
+        if stream.route.early == Early::Sent {
+            stream.route.early = Early::Barred;
+        }
         if error != ConnectError::Resource {
             self.observe(stream, Seen::NotConnected);
         }

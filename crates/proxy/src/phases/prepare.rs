@@ -11,7 +11,7 @@ use crate::ids::ExchangeId;
 use crate::link::Asking;
 use crate::link::{Asked, HttpMajor};
 use crate::runtime_config::Skips;
-use crate::stream::{Phase, Step, Stream, Until};
+use crate::stream::{Early, Phase, Step, Stream, Until};
 
 impl<D: Driver> Cx<'_, D> {
     /// Applies the changes that the proxy itself makes: forwarding headers and how the connections
@@ -75,6 +75,48 @@ impl<D: Driver> Cx<'_, D> {
         let Some(server) = stream.server.link() else {
             return Step::Wait;
         };
+        if stream.route.early == Early::Sent {
+            stream.route.early = Early::Accepted;
+            return self.request_left(stream, server, true);
+        }
+        if stream.route.early == Early::Accepted {
+            // That was an earlier attempt.
+            stream.route.early = Early::No;
+        }
+        match self.write_head(stream, server) {
+            Asking::Sent { .. } => self.request_left(stream, server, false),
+            Asking::Full => {
+                // The connection stopped taking requests after it was chosen.
+                self.drop_server(stream);
+                stream.route.fresh_only = true;
+                stream.go(Phase::Connect(Until::default()))
+            }
+            Asking::Unsupported => {
+                self.fail(stream, Cause::BadResponse);
+                Step::Wait
+            }
+        }
+    }
+
+    /// Sends a request without a body as early data, if the server permits a stream: the stream goes
+    /// on waiting for the handshake.
+    pub fn send_early(&mut self, stream: &mut Stream) {
+        let Some(server) = stream.server.link() else {
+            return;
+        };
+        if !self.core.links.has_room(server) {
+            return;
+        }
+        if let Asking::Sent { .. } = self.write_head(stream, server) {
+            stream.route.early = Early::Sent;
+            let trailers = &stream.up.trailers;
+            self.core.links.send_end(self.io, server, trailers);
+        }
+    }
+
+    /// Writes the request's head to an exchange.
+    #[inline]
+    fn write_head(&mut self, stream: &mut Stream, server: ExchangeId) -> Asking {
         self.trace_server(stream);
         let backend = self.runtime_config.proxy(stream.backend);
         tell_server_name(backend, self.servers, stream);
@@ -93,32 +135,23 @@ impl<D: Driver> Cx<'_, D> {
             .runtime_config
             .spelling(backend.options.h1_case_adjust_bogus_server);
         let links = &mut self.core.links;
-        match links.send_request(self.io, server, &mut stream.request, method, how, spelling) {
-            Asking::Sent { wire } => {
-                stream.txn.bytes_to_server += wire as u64;
-                if stream.account.server != HttpMajor::H1
-                    && let Some(connection) = self.core.links.connection_of(server)
-                {
-                    stream.txn.server_mux = self.core.links.mux_facts(server);
-                    self.tell_h2(connection);
-                }
-                self.request_left(stream, server)
-            }
-            Asking::Full => {
-                // The connection stopped taking requests after it was chosen.
-                self.drop_server(stream);
-                stream.route.fresh_only = true;
-                stream.go(Phase::Connect(Until::default()))
-            }
-            Asking::Unsupported => {
-                self.fail(stream, Cause::BadResponse);
-                Step::Wait
+        let request = &mut stream.request;
+        let asking = links.send_request(self.io, server, request, method, how, spelling);
+        if let Asking::Sent { wire } = asking {
+            stream.txn.bytes_to_server += wire as u64;
+            if stream.account.server != HttpMajor::H1
+                && let Some(connection) = self.core.links.connection_of(server)
+            {
+                stream.txn.server_mux = self.core.links.mux_facts(server);
+                self.tell_h2(connection);
             }
         }
+        asking
     }
 
-    /// The head of a request has been sent; its body follows.
-    fn request_left(&mut self, stream: &mut Stream, server: ExchangeId) -> Step {
+    /// The head of a request has been sent; its body follows. `has_ended`: the end of the request has
+    /// been sent too.
+    fn request_left(&mut self, stream: &mut Stream, server: ExchangeId, has_ended: bool) -> Step {
         // Only a request without a body can be sent again from here.
         stream.replay.resendable = stream.up.done && stream.replay.body.is_empty();
         // An HTTP/2 server may still refuse the request (GOAWAY, REFUSED_STREAM) without having
@@ -134,7 +167,8 @@ impl<D: Driver> Cx<'_, D> {
             self.trace(stream, Event::HttpEndRequest);
             stream.up.is_open = true;
             // On such a stream, bytes after a request for a tunnel belong to the tunnel.
-            if !(stream.wants_tunnel && self.core.links.shares_connection(server)) {
+            let is_tunnel = stream.wants_tunnel && self.core.links.shares_connection(server);
+            if !is_tunnel && !has_ended {
                 self.core
                     .links
                     .send_end(self.io, server, &stream.up.trailers);

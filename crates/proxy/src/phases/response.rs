@@ -15,7 +15,7 @@ use crate::ids::ProxyId;
 use crate::link::{Answered, Rules as ReadRules, is_interim};
 use crate::rules::status::is_bodiless;
 use crate::runtime_config::{RuntimeConfig, Skips};
-use crate::stream::{HeadRead, Phase, Rules, Step, Stream};
+use crate::stream::{Early, HeadRead, Phase, Rules, Step, Stream, Until};
 
 /// How many interim responses of one request are dropped because its client does not read. A server
 /// that sends more is not waiting for anything.
@@ -54,6 +54,10 @@ impl<D: Driver> Cx<'_, D> {
             bytes: parsed.consumed,
             body: framed(parsed.framing, behind),
         };
+        let is_too_early = status == 425 && stream.route.early == Early::Accepted;
+        if is_too_early && stream.replay.resendable && !stream.route.is_marked_early {
+            return self.send_after_handshake(stream);
+        }
         // The server has received the request.
         stream.replay.resendable = false;
         stream.replay.keeps &= stream.replay.retriable;
@@ -103,6 +107,17 @@ impl<D: Driver> Cx<'_, D> {
         } else {
             Phase::BackendResponse(Rules::default())
         };
+        self.run(stream);
+    }
+
+    /// The server does not answer early data (425, RFC 8470 §5.2), and the client did not choose to
+    /// send any: the request is sent again.
+    #[cold]
+    fn send_after_handshake(&mut self, stream: &mut Stream) {
+        stream.route.early = Early::Barred;
+        stream.response.clear();
+        self.drop_server(stream);
+        stream.phase = Phase::Connect(Until::default());
         self.run(stream);
     }
 

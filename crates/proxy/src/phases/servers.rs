@@ -2,9 +2,9 @@
 
 use net::Driver;
 
-use super::{ConnWait, Cx};
-use crate::ids::{ConnId, ExchangeId, QuicUser};
-use crate::link::Role;
+use super::{ConnWait, Core, Cx};
+use crate::ids::{ConnId, ExchangeId, ProxyId, QuicUser};
+use crate::link::{Role, Told};
 use crate::shared::{Count, QuicCount};
 use crate::stream::Stream;
 
@@ -141,16 +141,7 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         if let Some(told) = told {
-            let (shared, worker) = (&core.ambient.shared, core.ambient.worker);
-            let backend = server.server.backend;
-            if !told.is_h3 {
-                let row = shared.back_row(worker, backend);
-                row.add_h2(&told.counts, told.opened);
-                row.end_h2();
-            } else if let Some(row) = shared.quic_row(worker, QuicUser::Backend(backend)) {
-                row.tell_requests(&told.counts, told.opened);
-                row.take(QuicCount::OpenConnections);
-            }
+            core.tell_mux_end(server.server.backend, &told);
         }
         core.ambient.shared.sub_server_conn();
         core.uncount(Count::Connections(server.server));
@@ -158,6 +149,21 @@ impl<D: Driver> Cx<'_, D> {
             && let Some(client) = core.links.client_mut(keeper)
         {
             client.kept.retain(|kept| *kept != link);
+        }
+    }
+}
+
+impl Core {
+    /// Counts what a connection of HTTP/2 or HTTP/3 to a server has counted when it ends.
+    pub fn tell_mux_end(&self, backend: ProxyId, told: &Told) {
+        let (shared, worker) = (&self.ambient.shared, self.ambient.worker);
+        if !told.is_h3 {
+            let row = shared.back_row(worker, backend);
+            row.add_h2(&told.counts, told.opened);
+            row.end_h2();
+        } else if let Some(row) = shared.quic_row(worker, QuicUser::Backend(backend)) {
+            row.tell_requests(&told.counts, told.opened);
+            row.take(QuicCount::OpenConnections);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! QUIC of the process: the secrets of its connections, and their limits.
 
 use config::model::{Config, QuicBind, QuicCongestion, QuicServer, QuicSide};
-use quic::{Client, Congestion, Limits};
+use quic::{Client, Congestion, Limits, Tokens};
 
 use super::Process;
 
@@ -19,6 +19,8 @@ pub(crate) struct QuicConfig {
     limits: Limits,
     /// Of `server` lines without options of their own.
     server_limits: Limits,
+    /// What shows our address to servers that take early data.
+    tokens: Tokens,
     /// See [`RETRY_THRESHOLD`].
     pub retry_threshold: usize,
     /// Clients with ports below 1024 get no answer.
@@ -46,6 +48,7 @@ impl QuicConfig {
                 ..limits_of(&tune.clients, bufsize)
             },
             server_limits: limits_of(&tune.servers, bufsize),
+            tokens: previous.map_or_else(Tokens::default, |previous| previous.tokens.clone()),
             retry_threshold: tune
                 .retry_threshold
                 .map_or(RETRY_THRESHOLD, |number| number as usize),
@@ -58,13 +61,15 @@ impl QuicConfig {
         with_control(self.limits, bind.congestion, bind.window_bytes)
     }
 
-    /// How connections to a server are made.
-    pub fn client(&self, server: &QuicServer) -> Client {
-        Client::new(&with_control(
-            self.server_limits,
-            server.congestion,
-            server.window_bytes,
-        ))
+    /// How connections to a server are made. `early`: the server takes early data.
+    pub fn client(&self, server: &QuicServer, early: bool) -> Client {
+        let (control, window_bytes) = (server.congestion, server.window_bytes);
+        let client = Client::new(&with_control(self.server_limits, control, window_bytes));
+        if early {
+            client.with_tokens(&self.tokens)
+        } else {
+            client
+        }
     }
 }
 

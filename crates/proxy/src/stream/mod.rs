@@ -32,7 +32,7 @@ pub(crate) use deadlines::{Activity, Due, Until};
 pub(crate) use filters::{Compressors, FULL, Limit, rate_of};
 pub(crate) use followed::{Attached, FOLLOWS_TRIES, Requests, Tracing};
 pub(crate) use phase::{Inspection, Phase, Queue, RuleWait, Rules, Step, Tarpit, Tunnel};
-pub(crate) use route::{Binding, Replay, Route};
+pub(crate) use route::{Binding, Early, Replay, Route};
 
 /// A request and its response, or a TCP session. Boxed and used again: its buffers keep their
 /// memory.

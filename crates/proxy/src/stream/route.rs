@@ -31,6 +31,8 @@ pub(crate) struct Route {
     pub fresh_only: bool,
     /// `Early-Data` was added to the request.
     pub is_marked_early: bool,
+    /// Whether it is early data of the connection to the server.
+    pub early: Early,
     /// When the request was sent, monotonic nanoseconds; kept where the algorithm uses latencies.
     pub asked_ns: u64,
     /// Another worker was asked for an idle connection.
@@ -39,6 +41,20 @@ pub(crate) struct Route {
     pub keep: bool,
     /// The mark and TOS of packets to the server.
     pub labels: Labels,
+}
+
+/// The state of a request that may be sent to its server as early data (RFC 9001 §4.6).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Early {
+    /// It is sent after the handshake.
+    #[default]
+    No,
+    /// It has been sent, and the handshake is not complete.
+    Sent,
+    /// The server has accepted it.
+    Accepted,
+    /// It is not sent as early data again.
+    Barred,
 }
 
 /// The persistence of a stream.

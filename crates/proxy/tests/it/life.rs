@@ -485,7 +485,7 @@ impl<'a> Life<'a> {
 
 /// What a life runs: one that is traced has filters of its own.
 fn own_running(setup: &Setup, random: &mut Random) -> (Arc<RuntimeConfig>, Exports) {
-    if !setup.is_traced {
+    if !setup.is_traced && !setup.takes_early_data {
         return (Arc::clone(&setup.runtime_config), Exports::default());
     }
     let mut runtime_config = load_running(&setup.text);

@@ -194,6 +194,10 @@ fn lives() {
     run(seeds / LIVES_AN_AGE, |_| Kind::Age);
     let lives = seeds / LIVES_A_QUIC;
     run(lives, |seed| Kind::Checked(quic_of(seed)));
+    if seeds >= SEEDS {
+        let early = quic::EARLY.load(Relaxed);
+        assert!(early > 20, "{early} connections with early data");
+    }
     run(lives / LIVES_A_RELOADED, |seed| {
         Kind::Reloaded(quic_of(seed))
     });

@@ -81,6 +81,11 @@ impl Exchange {
         !matches!(self.method, "POST" | "CONNECT")
     }
 
+    /// It asks only to read.
+    pub fn is_safe(&self) -> bool {
+        self.is_idempotent() && !matches!(self.method, "PUT" | "DELETE")
+    }
+
     /// Leaves out what HTTP/2 and HTTP/3 do not have, where one side speaks it.
     pub fn fit(&mut self, setup: &Setup) {
         if !setup.has_muxes() {

@@ -51,6 +51,8 @@ pub struct Setup {
     pub h3_clients: bool,
     /// Servers do.
     pub h3_servers: bool,
+    /// They take early data.
+    pub takes_early_data: bool,
     /// By server; 0 is unlimited.
     pub maxconn: Vec<u32>,
     /// `maxconn` of the frontend.
@@ -348,6 +350,11 @@ const QUIC_TEXTS: &[(&str, &str)] = &[
         "http-reuse always\n default-server pool-max-conn 1 max-reuse 2\th3 servers",
     ),
     ("h3 servers, never", "http-reuse never\th3 servers"),
+    ("h3 servers, early", "http-reuse never\th3 servers\tearly"),
+    (
+        "h3 both, early",
+        "retries 2\n option redispatch 1\th3 clients\th3 servers\tearly\ttwo",
+    ),
     (
         "h3 both, compression",
         "compression algo gzip\n compression offload\th3 clients\th3 servers",
@@ -402,6 +409,7 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         let rest = lines.strip_suffix(suffix).map(str::to_owned);
         rest.map(|rest| lines = rest).is_some()
     };
+    let takes_early_data = has("\tearly");
     let (h2_servers, h2_clients) = (has("\th2 servers"), has("\th2 clients"));
     let (h3_servers, h3_clients) = (has("\th3 servers"), has("\th3 clients"));
     if h3_clients {
@@ -411,7 +419,12 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
     }
     if h3_servers {
         for port in ["127.0.0.1:81", "127.0.0.1:82"] {
-            let line = format!("quic4@{port} ssl verify none no-ssl-reuse");
+            let sessions = if takes_early_data {
+                "allow-0rtt"
+            } else {
+                "no-ssl-reuse"
+            };
+            let line = format!("quic4@{port} ssl verify none {sessions}");
             section = section.replace(port, &line);
         }
     }
@@ -472,6 +485,7 @@ fn setup(name: &'static str, lines: &str, server_conns_max: Option<u32>) -> Setu
         h2_servers,
         h3_clients,
         h3_servers,
+        takes_early_data,
         bufsize: runtime_config.config.global.tune.bufsize_bytes,
         runtime_config,
     }

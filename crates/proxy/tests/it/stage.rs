@@ -65,7 +65,12 @@ impl Stage<'_> {
         let times = self.seen[client][number];
         // Once more on a fresh connection, where the first was stale.
         let may_resend = exchange.is_idempotent() && (!self.mood.calm || self.mood.stale);
-        let times_max = 1 + u32::from(may_resend) * RESENT_MAX + self.setup.sent_again_max;
+        // A handshake may fail after the server has read early data. It is not early data again.
+        let may_be_early = self.setup.takes_early_data && exchange.is_safe();
+        let times_max = 1
+            + u32::from(may_resend) * RESENT_MAX
+            + u32::from(may_be_early)
+            + self.setup.sent_again_max;
         if times > times_max {
             self.fault(format!(
                 "request {client}/{number} reached servers {times} times"

@@ -38,6 +38,8 @@ struct Parts<'a> {
     front: &'a str,
     /// Options of its server.
     server: &'a str,
+    /// Options of the line that serves QUIC.
+    bind: &'a str,
     /// Lines of the proxy that serves QUIC.
     inner: &'a str,
     /// Other sections.
@@ -66,6 +68,7 @@ impl Behind {
             global,
             front: before,
             server,
+            bind,
             inner,
             more,
         } = parts;
@@ -75,7 +78,7 @@ impl Behind {
              log-format \"%ST %tsc %[bc_err_str]\"\n retries 1\n \
              http-response set-header from \"%[bc_src_port]\"\n {before}\n \
              server s quic4@{} ssl verify required ca-file {ca} sni str(one.test) {server}\n\
-             listen inner\n bind \"quic+fd@${{QUIC}}\" ssl crt {crt}\n {inner}\n \
+             listen inner\n bind \"quic+fd@${{QUIC}}\" ssl crt {crt} {bind}\n {inner}\n \
              http-response set-header seen \"%HV %[fs.id] %[src_port]\"\n server o {origin}\n{more}\n",
             stats.display(),
             log.local_addr().expect("an address"),
@@ -336,6 +339,105 @@ fn a_server_that_dies_is_left() {
     client.send("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
     let first = client.response().map(|answer| answer.status);
     assert!(matches!(first, None | Some(502 | 503)), "{first:?}");
+    assert_eq!(Client::connect(address(&front)).get("/").status, 503);
+    proxy.stop();
+}
+
+/// Whether the server got a request as early data.
+fn early(client: &mut Client, request: &str) -> String {
+    client.send(format!("{request} / HTTP/1.1\r\nhost: x\r\n\r\n"));
+    let answer = client.response().expect("an answer");
+    assert_eq!(answer.status, 200);
+    answer.field("early").expect("a field").to_owned()
+}
+
+/// Anybody may send early data again (RFC 8470 section 2).
+#[test]
+fn a_server_gets_safe_requests_as_early_data() {
+    let origin = Origin::echo();
+    let parts = Parts {
+        global: "nbthread 1",
+        front: "http-reuse never\n http-response set-header resumed \"%[ssl_bc_is_resumed]\"",
+        server: "allow-0rtt",
+        bind: "allow-0rtt",
+        inner: "http-response set-header early \"%[ssl_fc_early_rcvd]\"",
+        ..Parts::default()
+    };
+    let behind = Behind::start(origin.at, &parts);
+    let mut client = Client::connect(behind.front);
+    assert_eq!(early(&mut client, "GET"), "0");
+    for _ in 0..3 {
+        assert_eq!(early(&mut client, "GET"), "1");
+    }
+    assert_eq!(early(&mut client, "DELETE"), "0");
+    client.send("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nab");
+    let answer = client.response().expect("an answer");
+    assert_eq!(answer.field("early"), Some("0"));
+    assert_eq!(answer.field("resumed"), Some("1"));
+    // A head that may fill the first window of the connection.
+    client.send(format!(
+        "GET / HTTP/1.1\r\nhost: x\r\nlong: {}\r\n\r\n",
+        "a".repeat(9000)
+    ));
+    assert_eq!(
+        client.response().expect("an answer").field("early"),
+        Some("0")
+    );
+    assert_eq!(early(&mut client, "OPTIONS"), "1");
+    behind.proxy.stop();
+}
+
+/// RFC 8470 section 5.2: the client has not sent early data, and does not see the status.
+#[test]
+fn a_request_that_is_too_early_is_sent_again() {
+    let origin = Origin::echo();
+    let parts = Parts {
+        global: "nbthread 1",
+        front: "http-reuse never",
+        server: "allow-0rtt",
+        bind: "allow-0rtt",
+        inner: "http-request return status 425 if { ssl_fc_early_rcvd }\n \
+                http-response set-header early \"%[ssl_fc_early_rcvd]\"",
+        ..Parts::default()
+    };
+    let behind = Behind::start(origin.at, &parts);
+    let mut client = Client::connect(behind.front);
+    for _ in 0..4 {
+        assert_eq!(early(&mut client, "GET"), "0");
+    }
+    behind.proxy.stop();
+}
+
+/// Early data of a session that the server does not know any more, and of a server that is away.
+#[test]
+fn early_data_that_is_not_read_is_sent_again() {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let quic = datagrams();
+    let at = address(&quic);
+    let config = format!(
+        "{DEFAULTS}\nfrontend f\n bind \"quic+fd@${{QUIC}}\" ssl crt {crt} allow-0rtt\n \
+         http-request return status 200 hdr early \"%[ssl_fc_early_rcvd]\"\n"
+    );
+    let front = listener();
+    let before = format!(
+        "{DEFAULTS} retries 0\nglobal\n nbthread 1\n expose-experimental-directives\n\
+         listen front\n bind \"fd@${{FRONT}}\"\n http-reuse never\n \
+         server s quic4@{at} ssl verify none allow-0rtt\n"
+    );
+    let proxy = Proxy::start(&before, &[("FRONT", &front)]);
+    let mut client = Client::connect(address(&front));
+    let first = Proxy::start_in(Folder::new(), &config, &[("QUIC", &quic)]);
+    for expected in ["0", "1"] {
+        assert_eq!(early(&mut client, "GET"), expected);
+    }
+    first.stop();
+    let second = Proxy::start_in(Folder::new(), &config, &[("QUIC", &quic)]);
+    for expected in ["0", "1"] {
+        assert_eq!(early(&mut client, "GET"), expected);
+    }
+    drop(quic);
+    second.stop();
     assert_eq!(Client::connect(address(&front)).get("/").status, 503);
     proxy.stop();
 }

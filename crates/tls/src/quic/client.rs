@@ -129,12 +129,12 @@ impl crypto::Session for ClientSession {
     }
 
     fn early_crypto(&self) -> Option<(Box<dyn HeaderKey>, Box<dyn PacketKey>)> {
-        // Connectors offer no early data.
-        None
+        let keys = self.connection.zero_rtt_keys()?;
+        Some((Box::new(keys.header), Box::new(keys.packet)))
     }
 
     fn early_data_accepted(&self) -> Option<bool> {
-        None
+        Some(self.connection.is_early_data_accepted())
     }
 
     fn is_handshaking(&self) -> bool {

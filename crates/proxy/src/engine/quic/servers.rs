@@ -12,6 +12,7 @@ use crate::ids::{ConnId, Owner, QuicUser};
 use crate::link::{Dial, QuicLink};
 use crate::phases::account::TlsEnd;
 use crate::shared::Pace;
+use crate::stream::Early;
 
 /// How often in a row the network may report that nobody receives what is sent on an established
 /// connection. Packets that are not acknowledged are sent again soon, so a server that is away is
@@ -44,9 +45,42 @@ impl<D: Driver> Turn<'_, D> {
             self.cx.core.links.touch(conn);
         }
         self.state.quics = Some(quics);
-        if !is_begun {
+        if is_begun {
+            self.begin_early(conn);
+        } else {
             self.cx.io.close_datagrams(dial.sock);
             self.server_refused(conn, ConnError::TlsHandshake);
+        }
+    }
+
+    /// Sends the request that waits for a connection as early data, where that is possible (RFC 9001
+    /// §4.6). The connection is not shared before the handshake is complete: other requests may not
+    /// be repeated.
+    fn begin_early(&mut self, conn: ConnId) {
+        let quic = self.cx.core.links.quic(conn);
+        if !quic.is_some_and(|quic| quic.connection.sends_early()) {
+            return;
+        }
+        let Some(stream) = self.begin_multiplexing(conn) else {
+            return;
+        };
+        // The codec learns how many streams the server permits.
+        self.look_at(conn);
+        self.with_stream(stream, |cx, stream| cx.send_early(stream));
+    }
+
+    /// The server has not read the early data: the stream sends its request after the handshake.
+    pub(super) fn early_data_refused(&mut self, conn: ConnId) {
+        let core = &mut *self.cx.core;
+        let told = core.links.server_begins_again(conn, &mut core.timers);
+        if let (Some(told), Some(server)) = (told, core.links.server(conn)) {
+            core.tell_mux_end(server.server.backend, &told);
+        }
+        if let Some(stream) = core.links.stream(conn) {
+            self.with_stream(stream, |_, stream| {
+                stream.server.set_link(conn.only_exchange());
+                stream.route.early = Early::No;
+            });
         }
     }
 
@@ -61,7 +95,11 @@ impl<D: Driver> Turn<'_, D> {
         if let Some(server) = self.cx.core.links.server_mut(conn) {
             server.tls = Some(Arc::new(facts));
         }
-        self.server_multiplexes(conn);
+        if self.cx.core.links.multiplexes(conn) {
+            self.multiplexed_server_stands(conn);
+        } else {
+            self.server_multiplexes(conn);
+        }
     }
 
     /// A connection to a server is lost, or its handshake has failed.

@@ -226,6 +226,7 @@ impl Files {
             },
             no_tickets: words.options.tickets == Some(false),
             secrets: self.secrets,
+            early_data: words.is_quic && words.options.allow_0rtt,
         };
         Connector::new(&options).map_err(|error| format!("{} : {error}.", recipe.title))
     }

@@ -1,13 +1,15 @@
 //! A machine with an endpoint of QUIC: a client with its connection, or a server.
 
 use std::net::SocketAddr;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use quic::{Accepted, Arrival, Endpoint, Keys, Limits, Owner, Run, Setup};
 use testing::Random;
 use tls::quic::{Chooser, QuicAcceptor};
-use tls::{Acceptor, AcceptorOptions, Connector, ConnectorOptions, Offer};
+use tls::{Acceptor, AcceptorOptions, Connector, ConnectorOptions, Offer, SessionCache};
 
 use super::peer::{QuicPeer, Script};
 use crate::client::Client;
@@ -52,6 +54,44 @@ impl Chooser for One {
         };
         (self.0.clone(), Some(HOST).filter(asks).map(str::to_owned))
     }
+}
+
+/// Takes early data, and forgets all sessions before every fourth client.
+struct Forgetful {
+    /// With different sessions.
+    acceptors: [One; 2],
+    clients: AtomicUsize,
+}
+
+impl Forgetful {
+    fn new() -> Forgetful {
+        let one = || {
+            One(acceptor(&AcceptorOptions {
+                sessions: SessionCache::new(1_000),
+                early_data_bytes_max: u32::MAX,
+                ..AcceptorOptions::default()
+            }))
+        };
+        Forgetful {
+            acceptors: [one(), one()],
+            clients: AtomicUsize::new(0),
+        }
+    }
+}
+
+impl Chooser for Forgetful {
+    fn choose(&self, hello: &[u8]) -> (Acceptor, Option<String>) {
+        let number = self.clients.fetch_add(1, Relaxed);
+        self.acceptors[number / 4 % 2].choose(hello)
+    }
+}
+
+fn acceptor(options: &AcceptorOptions) -> Acceptor {
+    let options = AcceptorOptions {
+        offer: offer(),
+        ..options.clone()
+    };
+    Acceptor::new(&options, wire::certificates()).expect("an acceptor")
 }
 
 fn offer() -> Offer {
@@ -118,17 +158,16 @@ impl Host {
         }
     }
 
-    /// The server of this number.
-    pub fn server(random: &mut Random, address: SocketAddr, index: usize) -> Host {
+    /// The server of this number. `early`: it takes early data, of most of its clients.
+    pub fn server(random: &mut Random, address: SocketAddr, index: usize, early: bool) -> Host {
         static ACCEPTOR: OnceLock<Acceptor> = OnceLock::new();
-        let acceptor = ACCEPTOR.get_or_init(|| {
-            let options = AcceptorOptions {
-                offer: offer(),
-                ..AcceptorOptions::default()
-            };
-            Acceptor::new(&options, wire::certificates()).expect("an acceptor")
-        });
-        let tls = QuicAcceptor::new(Arc::new(One(acceptor.clone()))).expect("AES-128-GCM");
+        let acceptor = ACCEPTOR.get_or_init(|| acceptor(&AcceptorOptions::default()));
+        let chooser: Arc<dyn Chooser> = if early {
+            Arc::new(Forgetful::new())
+        } else {
+            Arc::new(One(acceptor.clone()))
+        };
+        let tls = QuicAcceptor::new(chooser).expect("AES-128-GCM");
         let mut endpoint = endpoint(random);
         let server = quic::Server::new(tls, &limits(random), &Keys::new(b"server"));
         endpoint.set_server(server.clone());

@@ -17,6 +17,7 @@ use crate::stage::Stage;
 use crate::wire::Whim;
 use crate::worker::Worker;
 use host::Host;
+pub use peer::EARLY;
 use peer::QuicPeer;
 use weather::{Weather, damage};
 
@@ -72,7 +73,8 @@ impl Network {
         if stage.setup.h3_servers {
             for index in 0..stage.setup.maxconn.len() {
                 let address = SocketAddr::from(([127, 0, 0, 1], 81 + index as u16));
-                hosts.push(Host::server(&mut random, address, index));
+                let early = stage.setup.takes_early_data;
+                hosts.push(Host::server(&mut random, address, index, early));
             }
         }
         let begins = |client| (now_ms + random.pick(&[0, 0, 0, 50, 3000]), client);

@@ -1,6 +1,9 @@
 //! A QUIC connection of a simulated peer. The peer's script decides what is said on it, as it does for
 //! a TCP connection.
 
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
 use quic::{Connection, Endpoint, Lost, News, Records};
 use testing::Random;
 
@@ -17,6 +20,9 @@ const INTERNAL_ERROR: u64 = 0x102;
 /// The most bytes of records that are read at a time.
 const LOOK_BYTES_MAX: usize = 8192;
 const NS_PER_MS: u64 = 1_000_000;
+
+/// Connections whose early data servers have read, in all lives.
+pub static EARLY: AtomicU64 = AtomicU64::new(0);
 
 /// What the peer does.
 #[derive(Debug)]
@@ -165,6 +171,9 @@ impl QuicPeer {
 
     fn begin(&mut self, stage: &mut Stage<'_>) {
         self.is_begun = true;
+        let facts = self.connection.agreed().facts;
+        let is_early = facts.is_some_and(|facts| facts.has_early_data);
+        EARLY.fetch_add(u64::from(is_early), Relaxed);
         let mut out = Vec::new();
         self.pipe.wire = Some(self.script.wire(&mut out));
         self.pipe.inbox.push(&out);
