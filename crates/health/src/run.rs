@@ -180,7 +180,12 @@ impl Run<'_> {
         let connector = if way.tls {
             let of_server = self.connector();
             let missing = || Verdict::new(CheckStatus::SocketError, "no TLS for this server");
-            let connector = of_server.ok_or_else(missing)?;
+            let mut connector = of_server.ok_or_else(missing)?;
+            if !way.is_quic
+                && let Some(over_tcp) = connector.over_tcp()
+            {
+                connector = over_tcp.clone();
+            }
             let too_many = || Verdict::new(CheckStatus::SocketError, ConnError::TlsTooMany.text());
             let place = self.control.shared.enter_tls().ok_or_else(too_many)?;
             Some((connector, place))

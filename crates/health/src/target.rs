@@ -186,11 +186,14 @@ impl Target {
     }
 
     /// Whether checks are made over QUIC if no rule says otherwise: an address or port of their own is
-    /// that of another service, over TCP.
+    /// that of another service, over TCP. A server that traffic reaches over TCP too is checked there:
+    /// it is up where QUIC does not get through.
     fn uses_quic(&self) -> bool {
         let checks = &self.line.checks;
         let has_own = checks.port != 0 || checks.addr.is_some();
-        self.line.is_quic && self.checker == Checker::Health && !has_own
+        let words = self.line.tls_words.as_deref();
+        let has_tcp = words.is_some_and(|words| !words.alpn_of_tcp().is_empty());
+        self.line.is_quic && self.checker == Checker::Health && !has_own && !has_tcp
     }
 
     /// Whether checks connect as traffic does: a check with its own address or port goes to another

@@ -57,6 +57,8 @@ pub struct Connector {
         expect(dead_code, reason = "early data is QUIC's alone")
     )]
     early: Option<Arc<ClientConfig>>,
+    /// See [`Connector::over_tcp`].
+    over_tcp: Option<Box<Connector>>,
     secrets: SecretsKept,
 }
 
@@ -123,6 +125,7 @@ impl Connector {
         Ok(Connector {
             config: Arc::new(config),
             early,
+            over_tcp: None,
             secrets: options.secrets,
         })
     }
@@ -135,8 +138,24 @@ impl Connector {
         Connector {
             config: Arc::new(config),
             early: None,
+            over_tcp: None,
             secrets: self.secrets,
         }
+    }
+
+    /// It is one for QUIC, with another one for the same server over TCP.
+    #[must_use]
+    pub fn with_tcp(self, over_tcp: Connector) -> Connector {
+        Connector {
+            over_tcp: Some(Box::new(over_tcp)),
+            ..self
+        }
+    }
+
+    /// The connector for the same server over TCP, where this one is for QUIC.
+    #[must_use]
+    pub fn over_tcp(&self) -> Option<&Connector> {
+        self.over_tcp.as_deref()
     }
 
     /// The application protocols (ALPN) that it offers.

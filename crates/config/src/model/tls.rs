@@ -217,6 +217,18 @@ pub struct ServerTls {
     pub check: CheckTls,
 }
 
+impl ServerTls {
+    /// The protocols of a server over QUIC for connections over TCP, which are made where QUIC does not
+    /// get through (`alpn h3,h2`); empty: none are made.
+    pub fn alpn_of_tcp(&self) -> Vec<&[u8]> {
+        let protocols = self.options.alpn.iter().flatten().map(Vec::as_slice);
+        let of_tcp = |protocol: &&[u8]| matches!(*protocol, b"h2" | b"http/1.1");
+        protocols
+            .filter(|one| self.is_quic && of_tcp(one))
+            .collect()
+    }
+}
+
 impl Default for ServerTls {
     fn default() -> Self {
         ServerTls {

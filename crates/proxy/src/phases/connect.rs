@@ -28,6 +28,10 @@ const TURN_AROUND_MS: u64 = 1000;
 /// handshake while early data fills the first congestion window.
 const EARLY_HEAD_BYTES_MAX: usize = 8 << 10;
 
+/// How long a connection over QUIC may take before one over TCP is made instead, where both are
+/// allowed (the Connection Attempt Delay of RFC 8305 §5), milliseconds.
+const QUIC_AHEAD_MS: u64 = 250;
+
 /// The latency that `balance least-latency` assumes for a failed connection, nanoseconds.
 const FAILED_LATENCY_NS: u64 = 1_000_000_000;
 
@@ -151,26 +155,30 @@ impl<D: Driver> Cx<'_, D> {
         if let Some(until) = self.ask_for_idle(stream, server, &names.pool) {
             return stream.go(Phase::TakeOver(until));
         }
-        if self.servers.at(server).is_quic {
+        let line = self.servers.at(server);
+        let is_quic = line.is_quic;
+        if is_quic && !self.leaves_quic(server, now_ms) {
             return self.connect_over_quic(stream, server, names);
         }
-        let speaks_tls = self.servers.at(server).options.tls().is_some();
+        let speaks_tls = line.options.tls().is_some();
         let session = match speaks_tls.then(|| self.runtime_config.tls.server(server)) {
             None => None,
             // A server that is still being added.
             Some(None) => return self.no_handshake(stream, ConnError::TlsHandshake),
             // A name that cannot be sent as SNI cannot be verified either.
             Some(Some(connector)) => {
+                let over_tcp = if is_quic { connector.over_tcp() } else { None };
+                let connector = over_tcp.unwrap_or(&connector);
                 let Some(place) = self.core.ambient.shared.enter_tls() else {
                     return self.no_handshake(stream, ConnError::TlsTooMany);
                 };
-                match connect(&connector, proto, names.asked.as_deref()) {
+                match connect(connector, proto, names.asked.as_deref()) {
                     Ok(session) => Some(Secure::new(session, place)),
                     Err(_) => return self.no_handshake(stream, ConnError::TlsHandshake),
                 }
             }
         };
-        match self.open_server(stream, server, &names.ends) {
+        match self.open_server(stream, server, &names.ends, false) {
             Ok(sock) => {
                 let link = self.add_server(stream, server, sock, (header, names.pool));
                 self.secure_server(stream, link, session);
@@ -198,6 +206,19 @@ impl<D: Driver> Cx<'_, D> {
         Step::Wait
     }
 
+    /// Whether connections to a server over QUIC may be made over TCP instead.
+    fn may_use_tcp(&self, server: ServerId) -> bool {
+        let words = self.servers.at(server).options.tls();
+        words.is_some_and(|words| !words.alpn_of_tcp().is_empty())
+    }
+
+    /// Whether a connection to a server over QUIC is made over TCP now, because QUIC did not get
+    /// through before.
+    fn leaves_quic(&self, server: ServerId, now_ms: u64) -> bool {
+        let servers = &self.core.ambient.shared.servers;
+        self.may_use_tcp(server) && !servers.uses_quic(server, now_ms)
+    }
+
     /// Opens a connection over QUIC, which the engine begins.
     fn connect_over_quic(&mut self, stream: &mut Stream, server: ServerId, names: Names) -> Step {
         let connector = self.runtime_config.tls.server(server);
@@ -221,7 +242,7 @@ impl<D: Driver> Cx<'_, D> {
         };
         let quic = &self.runtime_config.quic;
         let client = quic.client(&options.quic, takes_early);
-        let sock = match self.open_server(stream, server, &names.ends) {
+        let sock = match self.open_server(stream, server, &names.ends, true) {
             Ok(sock) => sock,
             Err(error) => return self.connect_failed(stream, error),
         };
@@ -240,6 +261,13 @@ impl<D: Driver> Cx<'_, D> {
             place,
         });
         let step = self.await_server(stream, link, server);
+        if self.may_use_tcp(server) {
+            stream.route.tries_quic = true;
+            let ahead_ms = deadline(self.now(), QUIC_AHEAD_MS);
+            if let Phase::Connect(Until(until_ms)) = &mut stream.phase {
+                *until_ms = ahead_ms.min(*until_ms);
+            }
+        }
         if self.runtime_config.config.needs.server_source {
             stream.txn.server_src = self.io.datagrams_addr(sock);
         }
@@ -358,6 +386,7 @@ impl<D: Driver> Cx<'_, D> {
         stream: &mut Stream,
         server: ServerId,
         ends: &Ends,
+        over_quic: bool,
     ) -> Result<SockId, ConnectError> {
         let backend = self.runtime_config.proxy(stream.backend);
         let line = self.servers.at(server);
@@ -383,7 +412,7 @@ impl<D: Driver> Cx<'_, D> {
                 tcp: &line.tcp,
                 labels: stream.route.labels,
             };
-            if line.is_quic {
+            if over_quic {
                 io.connect_datagrams(&connect)
             } else {
                 io.connect(&connect)
@@ -556,6 +585,11 @@ impl<D: Driver> Cx<'_, D> {
             return;
         };
         server.connecting = false;
+        let server = server.server;
+        if std::mem::take(&mut stream.route.tries_quic) {
+            let (servers, now_ms) = (&self.core.ambient.shared.servers, self.now_ms());
+            servers.told_of_quic(server, true, now_ms);
+        }
         stream.phase = if stream.txn.is_http {
             Phase::SendRequest
         } else {
@@ -585,6 +619,14 @@ impl<D: Driver> Cx<'_, D> {
         stream.txn.server_error = why;
         if stream.route.early == Early::Sent {
             stream.route.early = Early::Barred;
+        }
+        if std::mem::take(&mut stream.route.tries_quic)
+            && let Some(server) = stream.route.target
+        {
+            // The same attempt goes on over TCP.
+            let (servers, now_ms) = (&self.core.ambient.shared.servers, self.now_ms());
+            servers.told_of_quic(server, false, now_ms);
+            return stream.go(Phase::Connect(Until::default()));
         }
         if error != ConnectError::Resource {
             self.observe(stream, Seen::NotConnected);

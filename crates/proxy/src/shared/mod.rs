@@ -20,6 +20,7 @@ mod outlier;
 mod process;
 mod queue;
 pub(crate) mod rates;
+mod reach;
 mod records;
 mod refused;
 mod releases;

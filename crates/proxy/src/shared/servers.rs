@@ -15,6 +15,7 @@ use config::model::{Balance, Config, Mode, Observe, Proxy, Server};
 use super::grow::Grow;
 use super::health::{Checker, OpState, Seen, WHOLE};
 use super::outlier::{Latencies, Verdict, Watch};
+use super::reach::Reach;
 use super::releases::Releases;
 use super::succession::Succession;
 use super::turns::Turn;
@@ -85,6 +86,8 @@ struct ServerState {
     errors: AtomicU32,
     /// `outlier-ejection`
     watch: Watch,
+    /// Where connections may be made over QUIC and over TCP.
+    reach: Reach,
 }
 
 impl ServerState {
@@ -110,6 +113,7 @@ impl ServerState {
         self.error_limit.store(limit, Ordering::Relaxed);
         self.errors.store(0, Ordering::Relaxed);
         self.watch.begin(line);
+        self.reach.stands();
     }
 
     /// Copies the use of a server; `has_maxconn`: its limit too.
@@ -267,6 +271,21 @@ impl Servers {
     /// Whether no request holds a slot of a server or waits for it.
     pub fn is_unused(&self, server: ServerId) -> bool {
         self.server(server).is_quiet()
+    }
+
+    /// Whether a connection to a server that may be asked over TCP too is made over QUIC now.
+    pub fn uses_quic(&self, server: ServerId, now_ms: u64) -> bool {
+        self.server(server).reach.uses_quic(now_ms)
+    }
+
+    /// Such a connection over QUIC was established, or was not.
+    pub fn told_of_quic(&self, server: ServerId, is_established: bool, now_ms: u64) {
+        let reach = &self.server(server).reach;
+        if is_established {
+            reach.stands();
+        } else {
+            reach.failed(now_ms);
+        }
     }
 
     /// Whether a server is in maintenance.

@@ -35,6 +35,8 @@ pub(crate) struct Route {
     pub early: Early,
     /// When the request was sent, monotonic nanoseconds; kept where the algorithm uses latencies.
     pub asked_ns: u64,
+    /// A connection over QUIC is being made, to a server that may be asked over TCP too.
+    pub tries_quic: bool,
     /// Another worker was asked for an idle connection.
     pub asked_others: bool,
     /// The server's connection may be kept after this exchange.

@@ -442,6 +442,69 @@ fn early_data_that_is_not_read_is_sent_again() {
     proxy.stop();
 }
 
+/// A socket for UDP and one for TCP at the same address.
+fn both() -> (TcpListener, UdpSocket) {
+    loop {
+        let tcp = listener();
+        if let Ok(udp) = UdpSocket::bind(address(&tcp)) {
+            return (tcp, udp);
+        }
+    }
+}
+
+/// A proxy whose server may be asked over QUIC and over TCP, and tells the version that it sees.
+fn with_fallback(tcp: &TcpListener, udp: Option<&TcpListener>) -> (Proxy, SocketAddr) {
+    let (authority, folder) = (Authority::new("root"), Folder::new());
+    let crt = folder.write("one.pem", authority.issue(&["one.test"]));
+    let ca = folder.write("ca.pem", authority.pem());
+    let front = listener();
+    let quic = udp.map_or(String::new(), |_| {
+        format!("bind \"quic+fd@${{QUIC}}\" ssl crt {crt}\n ")
+    });
+    let config = format!(
+        "{DEFAULTS} retries 0\n timeout connect 60s\nglobal\n nbthread 1\n expose-experimental-directives\n\
+         listen front\n bind \"fd@${{FRONT}}\"\n http-reuse never\n \
+         server s quic4@{} ssl verify required ca-file {ca} sni str(one.test) check inter 100ms alpn h3,h2,http/1.1\n\
+         frontend inner\n bind \"fd@${{TCP}}\" ssl crt {crt} alpn h2,http/1.1\n {quic}\
+         http-request return status 200 hdr seen \"%[req.ver] %[ssl_fc_alpn]\"\n",
+        address(tcp),
+    );
+    let mut sockets = vec![("FRONT", &front), ("TCP", tcp)];
+    sockets.extend(udp.map(|udp| ("QUIC", udp)));
+    (Proxy::start_in(folder, &config, &sockets), address(&front))
+}
+
+fn versions(front: SocketAddr) -> Vec<String> {
+    let mut client = Client::connect(front);
+    let mut one = || {
+        let answer = client.get("/");
+        assert_eq!(answer.status, 200);
+        answer.field("seen").expect("a field").to_owned()
+    };
+    (0..3).map(|_| one()).collect()
+}
+
+#[test]
+fn a_server_that_quic_does_not_reach_is_asked_over_tcp() {
+    // Nobody listens.
+    let (tcp, udp) = both();
+    drop(udp);
+    let (proxy, front) = with_fallback(&tcp, None);
+    assert_eq!(versions(front), ["2.0 h2"; 3]);
+    proxy.stop();
+    // Nobody answers: the timeout of connections is longer than that of a test.
+    let (tcp, udp) = both();
+    let (proxy, front) = with_fallback(&tcp, None);
+    assert_eq!(versions(front), ["2.0 h2"; 3]);
+    proxy.stop();
+    drop(udp);
+    let (tcp, udp) = both();
+    let udp = TcpListener::from(OwnedFd::from(udp));
+    let (proxy, front) = with_fallback(&tcp, Some(&udp));
+    assert_eq!(versions(front), ["3.0 h3"; 3]);
+    proxy.stop();
+}
+
 /// Connections whose handshakes are under way count as sessions that are to begin.
 #[test]
 fn the_rate_of_sessions_is_limited() {

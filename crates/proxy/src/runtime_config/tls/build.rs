@@ -187,10 +187,21 @@ impl Files {
             Some(protocols) => protocols.iter().map(Vec::as_slice).collect(),
             None => Vec::new(),
         };
-        let mut offer = offer(&words.options, &protocols);
+        let mut offered = offer(&words.options, &protocols);
         if words.is_quic {
-            offer_over_quic(&mut offer, &protocols);
+            offer_over_quic(&mut offered, &protocols);
         }
+        let connector = self.build_connector(recipe, offered)?;
+        let of_tcp = words.alpn_of_tcp();
+        if of_tcp.is_empty() {
+            return Ok(connector);
+        }
+        let over_tcp = self.build_connector(recipe, offer(&words.options, &of_tcp))?;
+        Ok(connector.with_tcp(over_tcp))
+    }
+
+    fn build_connector(&self, recipe: &ServerRecipe, offer: Offer) -> Result<Connector, String> {
+        let words = &recipe.words;
         let verification = match (words.verifies(), &words.options.ca_file) {
             (false, _) => Verification::None,
             (true, Some(file)) => Verification::Required {
