@@ -13,7 +13,7 @@ use crate::config::policies::{PoliciesFault, policies};
 use crate::config::{Config, Signal};
 use crate::run::View;
 use crate::run::account::Balance;
-use crate::run::metrics::Sum;
+use crate::run::part::{self, PartName};
 use crate::run::process::outside::OUTSIDE;
 
 /// The store that the exporters `dashboard` of a process's configurations share; none where there
@@ -141,10 +141,9 @@ pub fn sampling(collectors: &[(String, Arc<View>)]) -> Sampling {
 
 fn of_collector(name: &str, view: &View) -> CollectorSampling {
     let counts = |signal: Signal| Counts::from(view.accounts[signal as usize].balance());
-    let tails = view.tails.iter();
-    let samplers = tails.filter_map(|(pipeline, id, tail)| {
-        let (_, yaml) = view.policies.iter().find(|(own, _)| own == id)?;
-        Some(sampler(pipeline, id, Sum::of(tail), yaml))
+    let samplers = view.parts.iter().filter_map(|one| {
+        let sampling = one.part.sampling()?;
+        Some(sampler(&one.name, sampling))
     });
     CollectorSampling {
         name: name.to_owned(),
@@ -157,7 +156,8 @@ fn of_collector(name: &str, view: &View) -> CollectorSampling {
     }
 }
 
-fn sampler(pipeline: &str, id: &str, sum: Sum, yaml: &str) -> Sampler {
+fn sampler(name: &PartName, sampling: part::Sampling) -> Sampler {
+    let part::Sampling { sum, yaml } = sampling;
     let policies = sum.policies.into_iter().map(|(name, votes)| {
         let Votes {
             sampled,
@@ -178,8 +178,8 @@ fn sampler(pipeline: &str, id: &str, sum: Sum, yaml: &str) -> Sampler {
         }
     });
     Sampler {
-        pipeline: pipeline.to_owned(),
-        id: id.to_owned(),
+        pipeline: name.pipeline.clone(),
+        id: name.id.clone(),
         pending_traces: sum.pending_traces,
         pending_spans: sum.pending_spans,
         sampled: sum.counters.traces_sampled,
@@ -188,7 +188,7 @@ fn sampler(pipeline: &str, id: &str, sum: Sum, yaml: &str) -> Sampler {
         early: sum.counters.traces_early,
         late_dropped: sum.late_dropped,
         policies: policies.collect(),
-        yaml: yaml.to_owned(),
+        yaml,
     }
 }
 

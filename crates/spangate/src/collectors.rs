@@ -18,6 +18,7 @@ use std::time::Duration;
 use ::config::model::{CollectorSection, Config};
 use collector::config::{Signal, gates};
 use collector::dashboard::{self, Store};
+use collector::run::part::{PartName, Pending};
 use collector::run::{Collector, Host, Listeners, Log, Setup, Sharing, View};
 use door::Door;
 use tokio::runtime::{Builder, Runtime};
@@ -157,12 +158,11 @@ pub(crate) fn describe((name, view): &Watched, out: &mut String) -> fmt::Result 
         let signal = signal.to_string();
         writeln!(out, "  {signal:<8} : {}", account(&balance))?;
     }
-    for (pipeline, id, tail) in &view.tails {
-        let (mut traces, mut spans) = (0, 0);
-        tail.each_shard(|shard| {
-            traces += shard.pending_traces();
-            spans += shard.account().pending;
-        });
+    for one in &view.parts {
+        let Some(Pending { traces, spans }) = one.part.pending() else {
+            continue;
+        };
+        let PartName { pipeline, id } = &one.name;
         writeln!(
             out,
             "  waiting  : {traces} traces of {spans} spans in {id} of {pipeline}"

@@ -12,18 +12,14 @@ mod process;
 mod processors;
 mod receivers;
 mod sheet;
-mod tail;
 
 use super::start::View;
 use super::storage::StorageView;
 use crate::config::Signal;
 use crate::config::service::telemetry::Naming;
 
-use sheet::Kind;
-
 pub(super) use otlp::Span;
-pub(super) use sheet::Sheet;
-pub(crate) use tail::Sum;
+pub use sheet::{Kind, Sheet};
 
 /// What the page is.
 pub(super) const CONTENT: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -39,14 +35,13 @@ pub(super) fn write(view: &View, naming: Naming) -> String {
 /// All metrics.
 #[must_use]
 pub(super) fn sheet(view: &View) -> Sheet {
-    let mut page = Sheet::default();
+    let mut page = Sheet::new(view.level);
     receivers::write(view, &mut page);
     exporters::write(view, &mut page);
     storages(view, &mut page);
     balance::write(view, &mut page);
     kafka::write(view, &mut page);
     processors::write(view, &mut page);
-    tail::write(view, &mut page);
     dashboard::write(view, &mut page);
     process::write(view, &mut page);
     page
@@ -80,6 +75,11 @@ fn items(signal: Signal) -> &'static str {
         Signal::Metrics => "{datapoint}",
         Signal::Logs => "{record}",
     }
+}
+
+/// The word for a signal's records in metric names, and the unit of their counts.
+pub(super) fn records_of(signal: Signal) -> (&'static str, &'static str) {
+    (records(signal), items(signal))
 }
 
 fn storages(view: &View, page: &mut Sheet) {

@@ -16,6 +16,7 @@ pub(crate) mod metrics;
 pub mod origin;
 mod own;
 mod page;
+pub mod part;
 mod prefixed;
 pub mod process;
 pub mod receive;

@@ -6,10 +6,11 @@ use spangate_collector::config::components::exporters::debug::Verbosity;
 use spangate_collector::config::components::processors::action::{
     Action, AttributeValue, Source, When,
 };
+use spangate_collector::config::components::processors::resource::Resource;
 use spangate_collector::config::service::telemetry::{LogLevel, MetricsLevel, Naming, Reader};
 use spangate_collector::config::shared::address::Listen;
 use spangate_collector::config::shared::queue::Sizer;
-use spangate_collector::config::{Exporter, Extension, Processor, Receiver};
+use spangate_collector::config::{Exporter, Extension, Receiver};
 use telemetry::settings::{Compression, Encoding, Pem};
 
 use crate::{errors, good, with_processors};
@@ -359,9 +360,7 @@ fn attributes_are_changed() {
     actions: [ { key: url, pattern: '^(?P<scheme>[a-z]+):', action: extract } ]
 ";
     let (config, warnings) = good(&with_processors("resource, attributes", options));
-    let Processor::Resource(resource) = &config.processors[0].settings else {
-        panic!("{config:?}");
-    };
+    let resource: &Resource = config.processors[0].settings.get().expect("a resource");
     let set = |key: &str, source, when| Action::Set {
         key: key.to_owned(),
         source,

@@ -1,8 +1,9 @@
 //! Policies as the dashboard shows and tries them.
 
+use spangate_collector::config::Exporter;
 use spangate_collector::config::components::processors::tail_sampling::yaml;
 use spangate_collector::config::policies::{POLICIES_BYTES_MAX, PoliciesFault, policies};
-use spangate_collector::config::{Exporter, Processor};
+use tail::settings::TailSampling;
 use traces::Limits;
 
 use crate::{good, with_policies};
@@ -70,9 +71,7 @@ fn policies_are_written_as_they_are_read() {
         &format!("policies:\n{indented}"),
     );
     let (config, _) = good(&text);
-    let Processor::TailSampling(read) = &config.processors[0].settings else {
-        panic!("{config:?}");
-    };
+    let read: &TailSampling = config.processors[0].settings.get().expect("a sampler");
     assert_eq!(read.policies, settings.policies);
     assert!(written.starts_with("- name: a\n  type: always_sample\n- name: flags\n"));
     assert!(written.contains("- name: slow\n  type: latency\n  latency:\n    threshold_ms: 5\n    upper_threshold_ms: 900\n"));

@@ -1,6 +1,7 @@
 //! `tail_sampling` and its policies, `groupbytrace`.
 
 use spangate_collector::config::Processor;
+use spangate_collector::config::components::processors::tail_sampling::PolicySampling;
 use tail::settings::{
     Emit, ErrorMode, GroupByTrace, Policy, PolicyKind, StatusCodes, Strategy, TailSampling,
 };
@@ -9,10 +10,8 @@ use crate::{errors, good, with_policies, with_processors};
 
 fn sampler(text: &str) -> (TailSampling, Vec<String>) {
     let (config, warnings) = good(text);
-    match &config.processors[0].settings {
-        Processor::TailSampling(settings) => ((**settings).clone(), warnings),
-        other => panic!("{other:?}"),
-    }
+    let settings: &TailSampling = config.processors[0].settings.get().expect("a sampler");
+    (settings.clone(), warnings)
 }
 
 fn policy(name: &str, kind: PolicyKind) -> Policy {
@@ -30,8 +29,8 @@ fn defaults_are_those_of_the_engine() {
     );
     let (config, _) = good(&text);
     let expected = [
-        Processor::TailSampling(Box::default()),
-        Processor::GroupByTrace(GroupByTrace::default()),
+        Processor::new(TailSampling::default()),
+        Processor::new(GroupByTrace::default()),
     ];
     let found = config
         .processors
@@ -77,10 +76,7 @@ fn every_option_is_read() {
         storage: None,
         ..TailSampling::default()
     };
-    assert_eq!(
-        config.processors[0].settings,
-        Processor::TailSampling(Box::new(expected))
-    );
+    assert_eq!(config.processors[0].settings, Processor::new(expected));
     let expected = GroupByTrace {
         wait_ns: 10_000_000_000,
         traces_max: 5000,
@@ -88,10 +84,7 @@ fn every_option_is_read() {
         emit: Emit::Service,
         ..GroupByTrace::default()
     };
-    assert_eq!(
-        config.processors[1].settings,
-        Processor::GroupByTrace(expected)
-    );
+    assert_eq!(config.processors[1].settings, Processor::new(expected));
     assert_eq!(warnings, [""; 0]);
 }
 
@@ -514,9 +507,8 @@ fn what_is_grouped_may_be_sampled_at_once() {
     policies: [ { name: errors, type: status_code, status_code: { status_codes: [ERROR] } } ]
 ";
     let (config, warnings) = good(&with_processors("groupbytrace, policysampling", options));
-    let Processor::PolicySampling(settings) = &config.processors[1].settings else {
-        panic!("{config:?}");
-    };
+    let settings = config.processors[1].settings.get();
+    let PolicySampling(settings) = settings.expect("a sampler");
     assert_eq!((settings.decision_wait_ns, settings.policies.len()), (0, 1));
     let said = "num_events: has no effect: there is no queue of events to size";
     assert!(

@@ -1,8 +1,9 @@
 //! Files, merges, expansion.
 
 use spangate_collector::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
+use spangate_collector::config::components::processors::batch::Batch;
 use spangate_collector::config::shared::address::Listen;
-use spangate_collector::config::{Config, Exporter, Options, Processor, Receiver};
+use spangate_collector::config::{Config, Exporter, Options, Receiver};
 
 use crate::{errors, good, load_files, with_processors};
 
@@ -34,10 +35,8 @@ fn load(files: &[&str], variables: &[(&str, &str)]) -> (Config, Vec<String>) {
 }
 
 fn batch(config: &Config) -> (u64, u32) {
-    match &config.processors[0].settings {
-        Processor::Batch(batch) => (batch.timeout_ns / 1_000_000, batch.send_size),
-        other => panic!("{other:?}"),
-    }
+    let batch: &Batch = config.processors[0].settings.get().expect("a batch");
+    (batch.timeout_ns / 1_000_000, batch.send_size)
 }
 
 fn otlp(config: &Config) -> &OtlpGrpcExporter {

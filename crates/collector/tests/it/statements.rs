@@ -1,7 +1,6 @@
 //! `filter`, `transform` and `resourcedetection` as they are written.
 
 use ottl::Context;
-use spangate_collector::config::Processor;
 use spangate_collector::config::components::processors::filter::Filter;
 use spangate_collector::config::components::processors::resource_detection::{
     Detector, ResourceDetection,
@@ -13,26 +12,20 @@ use crate::{errors, good, with_processors};
 
 fn transform(options: &str) -> (Transform, Vec<String>) {
     let (config, warnings) = good(&with_processors("transform", options));
-    match &config.processors[0].settings {
-        Processor::Transform(transform) => (transform.clone(), warnings),
-        other => panic!("{other:?}"),
-    }
+    let transform: &Transform = config.processors[0].settings.get().expect("a transform");
+    (transform.clone(), warnings)
 }
 
 fn filter(options: &str) -> (Filter, Vec<String>) {
     let (config, warnings) = good(&with_processors("filter", options));
-    match &config.processors[0].settings {
-        Processor::Filter(filter) => ((**filter).clone(), warnings),
-        other => panic!("{other:?}"),
-    }
+    let filter: &Filter = config.processors[0].settings.get().expect("a filter");
+    (filter.clone(), warnings)
 }
 
 fn detection(options: &str) -> (ResourceDetection, Vec<String>) {
     let (config, warnings) = good(&with_processors("resourcedetection", options));
-    match &config.processors[0].settings {
-        Processor::ResourceDetection(detection) => (detection.clone(), warnings),
-        other => panic!("{other:?}"),
-    }
+    let detection: &ResourceDetection = config.processors[0].settings.get().expect("a detection");
+    (detection.clone(), warnings)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `storage`: what keeps what waits.
 
-use spangate_collector::config::components::processors::Processor;
+use tail::settings::GroupByTrace;
 
 use super::{errors, good};
 
@@ -106,9 +106,8 @@ fn store_on_disk_is_the_only_storage() {
     let [group] = &config.processors[..] else {
         panic!("{config:?}");
     };
-    assert!(
-        matches!(&group.settings, Processor::GroupByTrace(group) if group.storage.as_deref() == Some("file_storage/q"))
-    );
+    let group: &GroupByTrace = group.settings.get().expect("a groupbytrace");
+    assert_eq!(group.storage.as_deref(), Some("file_storage/q"));
 }
 
 /// Nothing keeps what an authenticator found: where that is asked for, there is no storage.

@@ -11,6 +11,7 @@ pub mod id;
 pub(crate) mod known;
 pub mod processors;
 pub mod receivers;
+pub mod settings;
 pub mod shared;
 
 use std::fmt;

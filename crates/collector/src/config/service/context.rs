@@ -8,7 +8,6 @@ use ottl::{Client, Condition, Statement};
 use super::pipelines::Found;
 use crate::config::components::exporters::Exporter;
 use crate::config::components::extensions::Extension;
-use crate::config::components::processors::Processor;
 use crate::config::components::processors::action::{Action, Source};
 use crate::config::components::processors::statements::Group;
 use crate::config::components::shared::context::Context;
@@ -37,24 +36,8 @@ impl Asked {
         }
     }
 
-    fn add_processor(&mut self, processor: &Processor) {
-        let actions: &[Action] = match processor {
-            Processor::Attributes(settings) => &settings.actions,
-            Processor::Resource(settings) => &settings.actions,
-            Processor::Batch(settings) => {
-                self.fields.extend(settings.metadata_keys.iter().cloned());
-                &[]
-            }
-            Processor::Transform(settings) => {
-                self.add_groups(&settings.traces);
-                &[]
-            }
-            Processor::Filter(settings) => {
-                self.add_groups(&settings.conditions);
-                &[]
-            }
-            _ => &[],
-        };
+    /// Adds what changes of attributes read.
+    pub(crate) fn add_actions(&mut self, actions: &[Action]) {
         for action in actions {
             if let Action::Set {
                 source: Source::Context(context),
@@ -68,7 +51,7 @@ impl Asked {
 
     /// Adds the client metadata that OTTL statements and conditions read. Syntax errors are
     /// reported by the parser of the processor's settings.
-    fn add_groups(&mut self, groups: &[Group]) {
+    pub(crate) fn add_groups(&mut self, groups: &[Group]) {
         for group in groups {
             for text in &group.conditions {
                 let condition = Condition::parse(text, group.context, &mut Keys::default());
@@ -124,7 +107,7 @@ impl Config {
         for pipeline in pipelines {
             let processors = pipeline.processors.iter();
             for processor in processors.filter_map(|id| self.processor(id)) {
-                asked.add_processor(processor);
+                processor.ask(&mut asked);
             }
             let exporters = pipeline.exporters.iter();
             for exporter in exporters.filter_map(|id| self.exporter(id)) {

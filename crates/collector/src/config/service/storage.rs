@@ -6,7 +6,7 @@ use super::pipelines::Found;
 use crate::config::components::Role;
 use crate::config::components::extensions::Extension;
 use crate::config::components::id::ComponentId;
-use crate::config::components::processors::Processor;
+use crate::config::components::processors::{Processor, Storage};
 use crate::config::definitions::{Definition, Definitions, Settings};
 use crate::config::diagnostic::Notes;
 use crate::config::model::{Config, Pipeline};
@@ -48,10 +48,10 @@ fn named(definition: &Definition) -> Named {
     let queue = match &definition.settings {
         Some(Settings::Exporter(exporter)) => exporter.queue(),
         Some(Settings::Processor(processor)) => {
-            return match storage_of(processor) {
-                Some(id) => Named::Id("storage", id),
-                None if is_only(processor) => Named::Only,
-                None => Named::Nothing,
+            return match processor.storage() {
+                Storage::None => Named::Nothing,
+                Storage::Only => Named::Only,
+                Storage::Id(id) => Named::Id("storage", id),
             };
         }
         _ => None,
@@ -62,19 +62,12 @@ fn named(definition: &Definition) -> Named {
     }
 }
 
-/// `storage` of a processor.
+/// The storage that a processor names.
 pub(crate) fn storage_of(processor: &Processor) -> Option<ComponentId> {
-    let storage = match processor {
-        Processor::TailSampling(settings) => settings.storage.as_ref(),
-        Processor::GroupByTrace(settings) => settings.storage.as_ref(),
-        _ => None,
-    };
-    // What is no id was refused where it was read.
-    storage.and_then(|id| ComponentId::parse(id).ok())
-}
-
-fn is_only(processor: &Processor) -> bool {
-    matches!(processor, Processor::GroupByTrace(settings) if settings.store_on_disk && settings.storage.is_none())
+    match processor.storage() {
+        Storage::Id(id) => Some(id),
+        Storage::None | Storage::Only => None,
+    }
 }
 
 fn runs(
@@ -108,12 +101,14 @@ fn only(definitions: &Definitions, running: &[ComponentId]) -> Result<(), String
 pub(super) fn resolve(config: &mut Config) {
     let mut storages = config.extensions.iter();
     let storage = storages.find(|one| matches!(one.settings, Extension::FileStorage(_)));
-    let storage = storage.map(|one| one.id.to_string());
+    let Some(storage) = storage.map(|one| one.id.clone()) else {
+        return;
+    };
     for component in &mut config.processors {
-        if is_only(&component.settings)
-            && let Processor::GroupByTrace(settings) = &mut component.settings
+        if component.settings.storage() == Storage::Only
+            && let Some(named) = component.settings.with_storage(&storage)
         {
-            settings.storage.clone_from(&storage);
+            component.settings = named;
         }
     }
 }

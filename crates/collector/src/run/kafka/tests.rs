@@ -8,6 +8,7 @@ use bytes::Bytes;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use prost::Message as _;
+use tail::settings::TailSampling;
 use tail::shard::Options;
 use tail::store::Budget;
 
@@ -16,7 +17,7 @@ use tokio::time::Instant;
 use super::offsets::{Offsets, Partition};
 use crate::config::components::receivers::kafka::Marking;
 use crate::config::source::Outside;
-use crate::config::{self, Config, Processor};
+use crate::config::{self, Config};
 use crate::run::account::{Account, Loss};
 use crate::run::consume::{Consumer, Does, Permit, Refused};
 use crate::run::data::Batch;
@@ -59,9 +60,7 @@ impl Pipeline {
     fn start(marking: Marking) -> Pipeline {
         let config = config();
         assert!(config.is_read_again(&config.pipelines[0]));
-        let Processor::TailSampling(settings) = &config.processors[0].settings else {
-            panic!("{config:?}")
-        };
+        let settings: &TailSampling = config.processors[0].settings.get().expect("a sampler");
         let accounts: [Arc<Account>; 3] = Default::default();
         let exporter = Arc::<Exporter>::default();
         let budget = Arc::new(Budget::new(1 << 30));

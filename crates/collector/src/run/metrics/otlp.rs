@@ -27,7 +27,11 @@ impl Sheet {
                     bytes(out, 1, env!("CARGO_PKG_NAME").as_bytes());
                     bytes(out, 2, env!("CARGO_PKG_VERSION").as_bytes());
                 });
-                for family in self.0.iter().filter(|family| !family.points.is_empty()) {
+                for family in self
+                    .families
+                    .iter()
+                    .filter(|family| !family.points.is_empty())
+                {
                     message(out, 2, |out| metric(family, span, out));
                 }
             });
@@ -97,11 +101,11 @@ mod tests {
     use prost::Message;
 
     use super::*;
-    use crate::config::service::telemetry::Naming;
+    use crate::config::service::telemetry::{MetricsLevel, Naming};
 
     #[test]
     fn a_sheet_says_the_same_in_both_formats() {
-        let mut sheet = Sheet::default();
+        let mut sheet = Sheet::new(MetricsLevel::Normal);
         sheet.about(Kind::Counter, "c", "{spans}", "counts");
         sheet.point(&[("a", "x\"y")], 3_u64);
         sheet.about(Kind::Gauge, "none", "", "of nothing");

@@ -1,14 +1,22 @@
 //! Metrics at one moment, before they are written in any format.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt::{Display, Write};
 
-use crate::config::service::telemetry::Naming;
+use crate::config::service::telemetry::{MetricsLevel, Naming};
 use crate::run::buckets::Buckets;
 
-/// Metrics in the order in which they were noted.
-#[derive(Default)]
-pub(in crate::run) struct Sheet(pub(super) Vec<Family>);
+/// Metrics in the order in which they were noted first.
+pub struct Sheet {
+    /// How many metrics there are.
+    pub level: MetricsLevel,
+    pub(super) families: Vec<Family>,
+    /// Places of the families by their names.
+    places: HashMap<String, usize>,
+    /// The family that the next points are of.
+    current: usize,
+}
 
 /// What has one name.
 pub(super) struct Family {
@@ -20,10 +28,14 @@ pub(super) struct Family {
     pub points: Vec<Point>,
 }
 
+/// How the values of a metric are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
+    /// A sum that only rises.
     Counter,
+    /// The value of now.
     Gauge,
+    /// Counts of values by their size.
     Histogram,
 }
 
@@ -33,14 +45,20 @@ pub(super) struct Point {
     pub value: Number,
 }
 
+/// The value of a point.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Number {
+pub enum Number {
+    /// A count.
     Whole(u64),
+    /// A measured value.
     Real(f64),
+    /// A histogram.
     Histogram {
+        /// Upper bounds of the buckets, in rising order.
         bounds: Vec<u64>,
         /// How many are within each bound and beyond the one before, and beyond the last.
         counts: Vec<u64>,
+        /// The sum of all values.
         sum: u64,
     },
 }
@@ -68,9 +86,27 @@ impl Kind {
 }
 
 impl Sheet {
-    /// What the next points are of.
-    pub(super) fn about(&mut self, kind: Kind, name: &str, unit: &'static str, help: &str) {
-        self.0.push(Family {
+    /// An empty sheet of a level.
+    #[must_use]
+    pub fn new(level: MetricsLevel) -> Sheet {
+        Sheet {
+            level,
+            families: Vec::new(),
+            places: HashMap::new(),
+            current: 0,
+        }
+    }
+
+    /// What the next points are of. Components of one kind name the same metric one after the other:
+    /// its points stay together, and the first one says what it is.
+    pub fn about(&mut self, kind: Kind, name: &str, unit: &'static str, help: &str) {
+        if let Some(place) = self.places.get(name) {
+            self.current = *place;
+            return;
+        }
+        self.current = self.families.len();
+        self.places.insert(name.to_owned(), self.current);
+        self.families.push(Family {
             name: name.to_owned(),
             kind,
             unit,
@@ -80,9 +116,9 @@ impl Sheet {
     }
 
     /// A value of what was told last.
-    pub(super) fn point(&mut self, labels: &[(&str, &str)], value: impl Into<Number>) {
+    pub fn point(&mut self, labels: &[(&str, &str)], value: impl Into<Number>) {
         let owned = |(label, text): &(&str, &str)| ((*label).to_owned(), (*text).to_owned());
-        if let Some(family) = self.0.last_mut() {
+        if let Some(family) = self.families.get_mut(self.current) {
             family.points.push(Point {
                 labels: labels.iter().map(owned).collect(),
                 value: value.into(),
@@ -92,7 +128,7 @@ impl Sheet {
 
     /// A histogram of what was told last: how many are within each bound, and how many are beyond
     /// the last.
-    pub(super) fn buckets(
+    pub fn buckets(
         &mut self,
         labels: &[(&str, &str)],
         (bounds, counts): (&[u64], &[u64]),
@@ -108,7 +144,7 @@ impl Sheet {
     }
 
     /// The same of what was counted.
-    pub(super) fn counted(&mut self, labels: &[(&str, &str)], buckets: &Buckets) {
+    pub fn counted(&mut self, labels: &[(&str, &str)], buckets: &Buckets) {
         let counts = (buckets.bounds(), &*buckets.counts());
         self.buckets(labels, counts, buckets.sum());
     }
@@ -116,7 +152,11 @@ impl Sheet {
     /// In Prometheus' text format. What has no points is left out.
     pub(super) fn prometheus(&self, naming: Naming) -> String {
         let mut text = String::new();
-        for family in self.0.iter().filter(|family| !family.points.is_empty()) {
+        for family in self
+            .families
+            .iter()
+            .filter(|family| !family.points.is_empty())
+        {
             let (name, kind) = (family.prometheus_name(naming), family.kind.word());
             let help = &family.help;
             // Writing to a text cannot fail.

@@ -7,6 +7,7 @@ use otlp::scan::Malformed;
 use super::action::Actions;
 use super::edit::{Edited, List, Outcome, edit_records, hand_on, room_for};
 use super::matching::Matcher;
+use super::{ProcessorDeps, StartProcessor};
 use crate::config::Signal;
 use crate::config::components::processors::attributes::Attributes as Settings;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
@@ -25,6 +26,17 @@ pub struct Editor {
     include: Option<Matcher>,
     exclude: Option<Matcher>,
     actions: Actions,
+}
+
+impl StartProcessor for Settings {
+    fn start(
+        &self,
+        _: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let attributes = start(self, next)?;
+        Ok(attributes)
+    }
 }
 
 /// One before `next`.

@@ -18,10 +18,12 @@ use super::failures::{Failures, Fault};
 use super::matching;
 use super::outside::OUTSIDE;
 use crate::config::components::processors::filter::Filter as Settings;
-use crate::run::Log;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
+use crate::run::metrics::{self, Sheet};
 use crate::run::origin::Origin;
+use crate::run::part::{Part, PartName};
+use crate::run::process::{ProcessorDeps, StartProcessor};
 
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
@@ -30,6 +32,9 @@ const EVENTS: u32 = 11 << 3 | 2;
 const AROUND_BYTES_FREE: usize = 16 << 10;
 /// and so many bytes a request of what is larger: more is refused.
 const AROUND_BYTES_MAX: usize = 512 << 20;
+
+/// The name that a Prometheus reader makes of `otelcol_processor_filter_spans.filtered`.
+const FILTERED: &str = "otelcol_processor_filter_spans_filtered";
 
 /// See the module.
 pub struct Filter {
@@ -59,23 +64,30 @@ struct Rule {
     error_mode: ErrorMode,
 }
 
-/// One before `next`.
-///
-/// # Errors
-/// Which condition or expression cannot be read, and why.
-pub fn start(
-    id: &str,
-    settings: &Settings,
-    next: Arc<dyn Consumer>,
-    log: &Log,
-) -> Result<Arc<Filter>, String> {
-    let rules = Rules::new(settings, Failures::new(id, log))?;
-    let filtered = Arc::default();
-    Ok(Arc::new(Filter {
-        rules,
-        next,
-        filtered,
-    }))
+impl StartProcessor for Settings {
+    fn start(
+        &self,
+        mut deps: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let failures = Failures::new(&deps.id.to_string(), &deps.setup.log);
+        let filter = Arc::new(Filter {
+            rules: Rules::new(self, failures)?,
+            next,
+            filtered: Arc::default(),
+        });
+        deps.register(Arc::clone(&filter) as Arc<dyn Part>);
+        Ok(filter)
+    }
+}
+
+impl Part for Filter {
+    fn describe(&self, name: &PartName, sheet: &mut Sheet) {
+        let [pipeline, processor] = name.labels();
+        sheet.about(metrics::Kind::Counter, FILTERED, "1", "as in the Collector");
+        let labels = [pipeline, processor, ("filter", &name.id)];
+        sheet.point(&labels, self.filtered.load(Ordering::Relaxed));
+    }
 }
 
 impl Rules {
@@ -367,13 +379,7 @@ fn emptied(outcome: Outcome, message: &[u8]) -> Outcome {
     }
 }
 
-impl Filter {
-    /// Spans that it dropped, for `otelcol_processor_filter_spans.filtered`.
-    #[must_use]
-    pub fn filtered(&self) -> u64 {
-        self.filtered.load(Ordering::Relaxed)
-    }
-}
+impl Filter {}
 
 impl Through for Filter {
     fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {

@@ -5,10 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::memory::memory_bytes;
+use super::passage::Passage;
+use super::{ProcessorDeps, StartProcessor};
 use crate::config::components::processors::memory_limiter::{Limit, MemoryLimiter};
 use crate::run::Log;
 use crate::run::consume::{Consumer, Pass, Refusal, Refused, Through, refused};
 use crate::run::data::Batch;
+use crate::run::metrics::{self, Sheet};
 
 /// See the module.
 pub struct Limiter {
@@ -33,6 +36,45 @@ pub fn soft_limit_bytes(settings: &MemoryLimiter) -> u64 {
         } else {
             spike.min(limit)
         }
+}
+
+impl StartProcessor for MemoryLimiter {
+    fn start(
+        &self,
+        deps: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let (id, setup) = (deps.id.to_string(), deps.setup);
+        Ok(start(
+            self,
+            setup.memory_used_bytes,
+            next,
+            (&id, &setup.log),
+        ))
+    }
+
+    fn memory_limit_bytes(&self) -> Option<u64> {
+        Some(soft_limit_bytes(self))
+    }
+
+    fn describe_passage(&self) -> fn(&Passage, &mut Sheet) {
+        describe
+    }
+}
+
+/// The metrics of all limiters with one id and signal: what passes them, and what does not.
+fn describe(passage: &Passage, sheet: &mut Sheet) {
+    let (what, unit) = metrics::records_of(passage.signal);
+    let counts = [
+        ("accepted", passage.incoming()),
+        ("refused", passage.refused()),
+    ];
+    for (name, count) in counts {
+        let help = format!("{what} that were {name}");
+        let name = format!("otelcol_processor_memory_limiter_{name}_{what}");
+        sheet.about(metrics::Kind::Counter, &name, unit, &help);
+        sheet.point(&[("processor", &passage.processor)], count);
+    }
 }
 
 /// Starts one before `next`, by what `used_bytes` says is in use. To be called within the runtime.

@@ -16,10 +16,12 @@ pub mod passage;
 pub mod probabilistic_sampler;
 pub mod resource;
 pub mod resource_detection;
+mod start;
 pub mod tail;
 pub mod transform;
 
 pub use memory::memory_bytes;
+pub use start::{ProcessorDeps, StartProcessor};
 
 #[cfg(test)]
 mod tests;

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::config::Signal;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
+use crate::run::metrics::Sheet;
 
 /// The counts of one processor for one signal, of all pipelines that have it.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub struct Passage {
     incoming: AtomicU64,
     outgoing: AtomicU64,
     refused: AtomicU64,
+    /// Writes the metrics that only its kind has.
+    pub(in crate::run) describe: fn(&Passage, &mut Sheet),
 }
 
 /// An end of a processor.
@@ -29,15 +32,20 @@ pub enum End {
 }
 
 impl Passage {
-    /// Of a processor by its id.
+    /// Of a processor by its id. `describe` writes the metrics that only its kind has.
     #[must_use]
-    pub fn new(processor: &str, signal: Signal) -> Arc<Passage> {
+    pub fn new(
+        processor: &str,
+        signal: Signal,
+        describe: fn(&Passage, &mut Sheet),
+    ) -> Arc<Passage> {
         Arc::new(Passage {
             processor: processor.to_owned(),
             signal,
             incoming: AtomicU64::new(0),
             outgoing: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            describe,
         })
     }
 

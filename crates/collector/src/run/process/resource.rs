@@ -6,6 +6,7 @@ use otlp::scan::{Malformed, RESOURCE_ATTRIBUTES};
 
 use super::action::Actions;
 use super::edit::{Edited, List, edit_resources, hand_on, room_for};
+use super::{ProcessorDeps, StartProcessor};
 use crate::config::components::processors::resource::Resource as Settings;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
@@ -21,13 +22,15 @@ pub struct Resource {
 #[derive(Debug)]
 pub struct Editor(Actions);
 
-/// One before `next`.
-///
-/// # Errors
-/// Which expression cannot be compiled, and why.
-pub fn start(settings: &Settings, next: Arc<dyn Consumer>) -> Result<Arc<Resource>, String> {
-    let editor = Editor::new(settings)?;
-    Ok(Arc::new(Resource { editor, next }))
+impl StartProcessor for Settings {
+    fn start(
+        &self,
+        _: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let editor = Editor::new(self)?;
+        Ok(Arc::new(Resource { editor, next }))
+    }
 }
 
 impl Editor {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use otlp::scan::{Malformed, RESOURCE_ATTRIBUTES};
 
 use super::edit::{Edited, List, edit_resources, encode, hand_on, room_for};
+use super::{ProcessorDeps, StartProcessor};
 use crate::config::components::processors::action::AttributeValue;
 use crate::config::components::processors::resource_detection::{
     Detector, ResourceDetection as Settings,
@@ -34,15 +35,21 @@ pub struct Editor {
 /// What was found out: names and values.
 pub type Found = Vec<(String, AttributeValue)>;
 
-/// One before `next`. What a detector cannot find out is told in the log, as the Collector does,
-/// and left out.
-#[must_use]
-pub fn start(
-    id: &str,
-    settings: &Settings,
-    next: Arc<dyn Consumer>,
-    log: &Log,
-) -> Arc<ResourceDetection> {
+impl StartProcessor for Settings {
+    fn start(
+        &self,
+        deps: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let found = detect(&deps.id.to_string(), self, &deps.setup.log);
+        let editor = Editor::new(&found, self.replace);
+        Ok(Arc::new(ResourceDetection { editor, next }))
+    }
+}
+
+/// What the detectors find. What one cannot find out is told in the log, as the Collector does, and
+/// left out.
+fn detect(id: &str, settings: &Settings, log: &Log) -> Found {
     let mut all: Found = Vec::new();
     for detector in &settings.detectors {
         let found = match detector {
@@ -68,8 +75,7 @@ pub fn start(
     all.retain(|(name, _)| settings.only.is_empty() || settings.only.contains(name));
     let names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
     log.info(&format!("processor '{id}': detected {}", names.join(", ")));
-    let editor = Editor::new(&all, settings.replace);
-    Arc::new(ResourceDetection { editor, next })
+    all
 }
 
 /// The first detector that tells of an attribute counts.

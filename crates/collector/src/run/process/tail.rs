@@ -1,5 +1,8 @@
 //! `tail_sampling` and `groupbytrace`: the engine's shards, fed and emptied.
 
+mod metrics;
+mod start;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -21,6 +24,8 @@ use crate::run::data::Batch;
 use crate::run::process::dashboard::Verdicts;
 use crate::run::storage::{Custody, Keeping, Until};
 use crate::run::tasks;
+
+pub(crate) use metrics::Sum;
 
 /// Between two looks at what is due.
 const TICK: Duration = Duration::from_millis(10);

@@ -3,37 +3,26 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use tail::settings::TailSampling;
-use tail::shard::Options;
 use tail::store::Budget;
 
-use super::{Host, SamplerView, Setup, Stage, StartError};
+use super::{Host, Setup, StartError};
 use crate::config::components::exporters::load_balancing::LoadBalancingExporter;
-use crate::config::components::processors::tail_sampling::yaml;
-use crate::config::service::storage::storage_of;
-use crate::config::{
-    Component, ComponentId, Config, Exporter, Pipeline, Processor, Receiver, Signal,
-};
+use crate::config::{Component, ComponentId, Config, Exporter, Pipeline, Receiver, Signal};
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 use crate::run::charge::Memory;
 use crate::run::consume::{Consumer, FanOut};
+use crate::run::part::{Part, Running};
+use crate::run::process::ProcessorDeps;
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
-use crate::run::process::dashboard::{Shown, Tap, Verdicts};
-use crate::run::process::outside::OUTSIDE;
+use crate::run::process::dashboard::Shown;
 use crate::run::process::passage::{End, Passage};
-use crate::run::process::tail::{self as tails, Rules, Tail};
-use crate::run::process::{
-    attributes, filter, memory_limiter, probabilistic_sampler, resource, resource_detection,
-    transform,
-};
 use crate::run::receive::{Entrance, Intake};
 use crate::run::send::{self, Balancer, Sender, SenderEnd};
 use crate::run::storage::{Kept, Storages, Stored};
 
-/// Kept spans that are on their way out have this part of the budget.
-const EXPORT_PART: u64 = 2;
-/// Queues have this one: less, so that one that is full never takes all that samplers may hand on.
+/// Queues have this part of the budget: less than kept spans that are on their way out, so that a
+/// queue that is full never takes all that samplers may hand on.
 const QUEUES_PART: u64 = 3;
 
 /// A receiver, and where its data go.
@@ -61,16 +50,12 @@ pub(super) struct Build<'a> {
     /// The queues before load balancers.
     pub(super) tiers: HashMap<ComponentId, SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
-    /// The last first.
-    pub(super) stages: Vec<Stage>,
-    pub(super) tails: Vec<(String, String, Arc<Tail>)>,
+    /// Components with metrics or a status of their own, the last of each pipeline first.
+    pub(super) parts: Vec<Running>,
+    /// What puts requests together for queues. It ends after all parts, and before the exporters.
+    pub(super) batchers_last: Vec<Arc<dyn Part>>,
     pub(super) storages: Storages<'a>,
-    pub(super) batches: Vec<(String, String, Arc<Batcher>)>,
-    pub(super) filters: Vec<(String, String, Arc<filter::Filter>)>,
     pub(super) processors: Vec<Arc<Passage>>,
-    pub(super) samplers: Vec<SamplerView>,
-    /// The policies of each `tail_sampling`, by its id, as YAML.
-    pub(super) policies: Vec<(String, String)>,
     /// Where exporters `dashboard` put traces; none: there are none.
     pub(super) traces: Option<Arc<Shown>>,
 }
@@ -102,14 +87,10 @@ impl<'a> Build<'a> {
             ends: Vec::new(),
             tiers: HashMap::new(),
             heads: HashMap::new(),
-            stages: Vec::new(),
-            tails: Vec::new(),
+            parts: Vec::new(),
+            batchers_last: Vec::new(),
             storages: Storages::new(config, &setup.log),
-            batches: Vec::new(),
-            filters: Vec::new(),
             processors: Vec::new(),
-            samplers: Vec::new(),
-            policies: Vec::new(),
         })
     }
 
@@ -156,13 +137,14 @@ impl<'a> Build<'a> {
 
     /// What counts the records of a processor.
     fn passage(&mut self, id: &ComponentId, signal: Signal) -> Arc<Passage> {
-        let id = id.to_string();
+        let (name, settings) = (id.to_string(), self.config.processor(id));
         let known = { self.processors.iter() }
-            .find(|passage| passage.processor == id && passage.signal == signal);
+            .find(|passage| passage.processor == name && passage.signal == signal);
         if let Some(known) = known {
             return Arc::clone(known);
         }
-        let passage = Passage::new(&id, signal);
+        let describe = settings.map(|settings| settings.describe_passage());
+        let passage = Passage::new(&name, signal, describe.unwrap_or(|_, _| {}));
         self.processors.push(Arc::clone(&passage));
         passage
     }
@@ -222,8 +204,8 @@ impl<'a> Build<'a> {
             return Ok(sender);
         };
         let batcher = batch::start(rules, sender);
-        // It ends when all is in that comes, and before the exporter.
-        self.stages.insert(0, Stage::Batch(Arc::clone(&batcher)));
+        self.batchers_last
+            .push(Arc::clone(&batcher) as Arc<dyn Part>);
         self.batchers.insert(key, Arc::clone(&batcher));
         Ok(batcher)
     }
@@ -276,127 +258,20 @@ impl<'a> Build<'a> {
     ) -> Result<Arc<dyn Consumer>, StartError> {
         let missing = || self.fault("processor", id, "is not defined");
         let processor = self.config.processor(id).ok_or_else(missing)?;
-        let rules = match processor {
-            Processor::Batch(settings) => {
-                let batcher = batch::start(BatchRules::of_processor(settings), next);
-                let names = (pipeline.id.to_string(), id.to_string());
-                let view = (names.0, names.1, Arc::clone(&batcher));
-                self.batches.push(view);
-                self.stages.push(Stage::Batch(Arc::clone(&batcher)));
-                return Ok(batcher);
-            }
-            Processor::MemoryLimiter(settings) => {
-                let used_bytes = self.setup.memory_used_bytes;
-                let limiter = memory_limiter::start(
-                    settings,
-                    used_bytes,
-                    next,
-                    (&id.to_string(), &self.setup.log),
-                );
-                return Ok(limiter);
-            }
-            Processor::TailSampling(settings) | Processor::PolicySampling(settings) => {
-                let one = (id.to_string(), yaml(&settings.policies));
-                if !self.policies.contains(&one) {
-                    self.policies.push(one);
-                }
-                let settings = TailSampling {
-                    outside: OUTSIDE,
-                    ..(**settings).clone()
-                };
-                return self.tail(pipeline, id, (processor, &Rules::Sample(&settings)), next);
-            }
-            Processor::GroupByTrace(settings) => Rules::Group(settings),
-            Processor::ProbabilisticSampler(settings) => {
-                let sampler = probabilistic_sampler::start(settings, next);
-                self.samplers.push(SamplerView {
-                    pipeline: pipeline.id.to_string(),
-                    id: id.to_string(),
-                    signal: pipeline.id.signal,
-                    sampler: Arc::clone(&sampler),
-                });
-                return Ok(sampler);
-            }
-            Processor::Resource(settings) => {
-                let started = resource::start(settings, next);
-                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
-            }
-            Processor::Attributes(settings) => {
-                let started = attributes::start(settings, next);
-                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
-            }
-            Processor::Filter(settings) => {
-                let started = filter::start(&id.to_string(), settings, next, &self.setup.log);
-                let filter = started.map_err(|why| self.fault("processor", id, &why))?;
-                let names = (pipeline.id.to_string(), id.to_string());
-                self.filters.push((names.0, names.1, Arc::clone(&filter)));
-                return Ok(filter);
-            }
-            Processor::Transform(settings) => {
-                let started = transform::start(&id.to_string(), settings, next, &self.setup.log);
-                return Ok(started.map_err(|why| self.fault("processor", id, &why))?);
-            }
-            Processor::ResourceDetection(settings) => {
-                let (id, log) = (id.to_string(), &self.setup.log);
-                return Ok(resource_detection::start(&id, settings, next, log));
-            }
+        let deps = ProcessorDeps {
+            id,
+            pipeline,
+            config: self.config,
+            setup: self.setup,
+            host: self.host,
+            budget: &self.budget,
+            accounts: &self.accounts,
+            traces: self.traces.as_ref(),
+            storages: &mut self.storages,
+            parts: &mut self.parts,
         };
-        self.tail(pipeline, id, (processor, &rules), next)
-    }
-
-    /// A `tail_sampling` or `groupbytrace`.
-    fn tail(
-        &mut self,
-        pipeline: &Pipeline,
-        id: &ComponentId,
-        (processor, rules): (&Processor, &Rules<'_>),
-        next: Arc<dyn Consumer>,
-    ) -> Result<Arc<dyn Consumer>, StartError> {
-        let options = Options {
-            seed: self.setup.seed,
-            record_policy: self.setup.record_policy,
-            export_bytes_max: self.budget.bytes_max() / EXPORT_PART,
-            end_wait_ns: u64::try_from(self.host.root_wait.as_nanos()).unwrap_or(u64::MAX),
-            ..Options::default()
-        };
-        let outset = storage_of(processor).map(|storage| self.storages.kept(&storage));
-        let outset = outset.transpose();
-        let outset = outset.map_err(|why| self.fault("processor", id, &why))?;
-        let component = format!("{} {id}", pipeline.id);
-        let keeping = outset.as_ref().map(|outset| {
-            let keeping = outset.keeping(&component);
-            (keeping, outset.take_decided(&component))
-        });
-        let is_shown = self.config.shows_unsampled(pipeline);
-        let shown = self.traces.clone().filter(|_| is_shown);
-        let verdicts = match (&shown, rules) {
-            (Some(store), Rules::Sample(settings)) => Some(Verdicts::of(store, settings)),
-            _ => None,
-        };
-        let verdicts = verdicts.transpose();
-        let verdicts = verdicts.map_err(|why| self.fault("processor", id, &why))?;
-        // `groupbytrace` decides nothing.
-        let tapped = shown.filter(|_| verdicts.is_some());
-        let account = &self.accounts[Signal::Traces as usize];
-        let started = tails::start(
-            rules,
-            &options,
-            &self.budget,
-            (account, next),
-            (keeping, verdicts),
-            (&id.to_string(), &self.setup.log),
-        );
-        let tail = started.map_err(|why| self.fault("processor", id, &why))?;
-        if self.config.is_read_again(pipeline) {
-            tail.leave_waiting();
-        }
-        self.stages.push(Stage::Tail(Arc::clone(&tail)));
-        let names = (pipeline.id.to_string(), id.to_string());
-        self.tails.push((names.0, names.1, Arc::clone(&tail)));
-        Ok(match tapped {
-            Some(store) => Tap::new(&store, tail),
-            None => tail,
-        })
+        let started = processor.start(deps, next);
+        started.map_err(|why| self.fault("processor", id, &why))
     }
 
     /// One consumer that hands everything to all of these.

@@ -21,17 +21,15 @@ use super::kafka::{Counts, Member};
 use super::origin::Wanted;
 use super::own::Own;
 use super::page::Health;
-use super::process::batch::Batcher;
+use super::part::{Part, Running};
+use super::process::memory_bytes;
 use super::process::passage::Passage;
-use super::process::probabilistic_sampler::ProbabilisticSampler;
-use super::process::tail::Tail;
-use super::process::{filter, memory_bytes, memory_limiter};
 use super::receive::{Entrance, Intake, Listeners, Listening, Opening, Sharing};
 use super::send::{Balancer, Sender, SenderEnd};
 use super::storage::{self, Opened, Recovery, StorageView};
 use super::tasks;
 use crate::config::service::telemetry::MetricsLevel;
-use crate::config::{Config, Processor, Signal};
+use crate::config::{Config, Signal};
 use build::Build;
 
 /// Per cent of the memory that waiting traces may take where no `memory_limiter` says less.
@@ -94,8 +92,9 @@ pub struct Collector {
     listening: Vec<(String, Listening)>,
     /// Receivers of Kafka.
     members: Vec<Member>,
-    /// Of each pipeline in the order in which data pass, pipelines before those that they feed.
-    stages: Vec<Stage>,
+    /// Of each pipeline in the order in which data pass, pipelines before those that they feed; then
+    /// what puts requests together for queues.
+    stages: Vec<Arc<dyn Part>>,
     senders: Vec<SenderEnd>,
     /// Each with the queue before it, where there is one, and its id.
     balancers: Vec<(Option<SenderEnd>, String, Arc<Balancer>)>,
@@ -120,20 +119,14 @@ pub struct View {
     pub entrances: Vec<Arc<Entrance>>,
     /// What passes each processor.
     pub processors: Vec<Arc<Passage>>,
-    /// Each `tail_sampling` and `groupbytrace` by its pipeline and id.
-    pub tails: Vec<(String, String, Arc<Tail>)>,
-    /// Each `batch` likewise.
-    pub batches: Vec<(String, String, Arc<Batcher>)>,
-    /// Each `filter` likewise.
-    pub filters: Vec<(String, String, Arc<filter::Filter>)>,
+    /// Components that have metrics or a status of their own.
+    pub parts: Vec<Running>,
     /// Queues of exporters, by id and signal.
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
     /// What receivers of Kafka count, by their ids.
     pub(in crate::run) members: Vec<(String, Arc<Counts>)>,
     /// Load balancers, by id.
     pub balancers: Vec<(String, Arc<Balancer>)>,
-    /// Each `probabilistic_sampler`.
-    pub samplers: Vec<SamplerView>,
     /// What waiting traces may take.
     pub budget: Arc<Budget>,
     /// Storages by their ids.
@@ -142,26 +135,12 @@ pub struct View {
     pub resource: Vec<(String, String)>,
     /// When it began, in nanoseconds of the UNIX epoch.
     pub begun_ns: u64,
-    /// The policies of each `tail_sampling`, by its id, as YAML.
-    pub policies: Vec<(String, String)>,
     /// Where exporters `dashboard` put traces; none: there are none.
     pub traces: Option<Arc<Store>>,
     /// How many metrics there are.
     pub level: MetricsLevel,
     /// Bytes of memory in use ([`Setup::memory_used_bytes`]).
     pub memory_used_bytes: fn() -> u64,
-}
-
-/// A `probabilistic_sampler` of a pipeline.
-pub struct SamplerView {
-    /// The pipeline.
-    pub pipeline: String,
-    /// Its id.
-    pub id: String,
-    /// What it samples.
-    pub signal: Signal,
-    /// It.
-    pub sampler: Arc<ProbabilisticSampler>,
 }
 
 impl View {
@@ -181,9 +160,8 @@ impl View {
     #[must_use]
     pub fn waiting(&self) -> Vec<String> {
         let mut waiting = Vec::new();
-        for (_, id, tail) in &self.tails {
-            let mut spans = 0;
-            tail.each_shard(|shard| spans += shard.account().pending);
+        for Running { name, part } in &self.parts {
+            let (id, spans) = (&name.id, part.pending().unwrap_or_default().spans);
             if spans > 0 {
                 waiting.push(format!("{spans} spans that '{id}' has not decided on"));
             }
@@ -209,11 +187,6 @@ fn sending(id: &str, sender: &Sender) -> Option<String> {
     let failing = failing.map(|why| format!(" (its last attempt failed: {why})"));
     let failing = failing.unwrap_or_default();
     (batches > 0).then(|| format!("{batches} batches for exporter '{id}'{failing}"))
-}
-
-enum Stage {
-    Batch(Arc<Batcher>),
-    Tail(Arc<Tail>),
 }
 
 impl Collector {
@@ -274,20 +247,16 @@ impl Collector {
             accounts: build.accounts,
             entrances,
             processors: build.processors,
-            tails: build.tails,
-            batches: build.batches,
-            filters: build.filters,
+            parts: build.parts,
             senders: senders
                 .map(|((id, signal), sender)| (id.to_string(), signal, sender))
                 .collect(),
             members: members::counts(&fed),
             balancers,
-            samplers: build.samplers,
             budget: build.budget,
             storages: views.collect(),
             resource: pages::resource(config),
             begun_ns: now_unix_ns(),
-            policies: build.policies,
             traces: build.traces.map(|shown| Arc::clone(&shown.store)),
             level: config.telemetry.metrics.level,
             memory_used_bytes: setup.memory_used_bytes,
@@ -296,15 +265,13 @@ impl Collector {
         let mut pages = pages::serve(config, &view, &health, opening)?;
         pages.extend(pages::expose(config, build.expositions, opening)?);
         let owns = pages::send(config, &view, &setup.log)?;
-        build.stages.reverse();
         let intakes: Vec<_> = intakes.into_iter().map(|(_, intake)| intake).collect();
-        let tails: Vec<_> = view
-            .tails
-            .iter()
-            .map(|(.., tail)| Arc::clone(tail))
-            .collect();
+        let parts = view.parts.iter().map(|one| Arc::clone(&one.part));
+        let parts: Vec<_> = parts.collect();
+        let stages = parts.iter().rev().cloned().chain(build.batchers_last);
+        let stages = stages.collect();
         let ready = Arc::clone(&health);
-        let recovery = storage::start(&outsets, &intakes, &tails, &setup.log, move || {
+        let recovery = storage::start(&outsets, &intakes, &parts, &setup.log, move || {
             ready.ready(true);
         });
         let members = members::start(fed, wanted.as_ref(), &setup.log)?;
@@ -313,7 +280,7 @@ impl Collector {
             of_proxy,
             listening,
             members,
-            stages: build.stages,
+            stages,
             senders: build.ends,
             balancers: ends,
             pages,
@@ -384,10 +351,7 @@ impl Collector {
         tasks::ended(&mut ends).await;
         intakes().for_each(|intake| intake.close());
         for stage in &self.stages {
-            match stage {
-                Stage::Batch(batcher) => batcher.end(until).await,
-                Stage::Tail(tail) => tail.end(until, &self.log).await,
-            }
+            stage.end(until, &self.log).await;
         }
         let mut ends = tokio::task::JoinSet::new();
         for sender in self.senders {
@@ -442,12 +406,8 @@ async fn end_sender(sender: SenderEnd, heir: Option<Arc<Sender>>, until: Instant
 }
 
 fn budget_bytes(config: &Config, memory_percent: u64) -> u64 {
-    let limits = config.processors.iter().filter_map(|component| {
-        let Processor::MemoryLimiter(settings) = &component.settings else {
-            return None;
-        };
-        Some(memory_limiter::soft_limit_bytes(settings))
-    });
+    let processors = config.processors.iter();
+    let limits = processors.filter_map(|component| component.settings.memory_limit_bytes());
     limits
         .min()
         .unwrap_or(memory_bytes() / 100 * memory_percent)

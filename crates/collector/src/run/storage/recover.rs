@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use super::{Outset, entry};
 use crate::run::Log;
 use crate::run::consume::Refusal;
-use crate::run::process::tail::Tail;
+use crate::run::part::Part;
 use crate::run::receive::Intake;
 
 /// Between two attempts to hand on what the pipelines have no room for.
@@ -36,7 +36,7 @@ impl Recovery {
 pub fn start(
     outsets: &[Arc<Outset>],
     intakes: &[Arc<Intake>],
-    tails: &[Arc<Tail>],
+    parts: &[Arc<dyn Part>],
     log: &Log,
     done: impl FnOnce() + Send + 'static,
 ) -> Recovery {
@@ -47,12 +47,12 @@ pub fn start(
             let again = Again {
                 outset: Arc::clone(outset),
                 intakes: of(outset, intakes),
-                tails: tails.to_vec(),
+                parts: parts.to_vec(),
                 log: log.clone(),
                 closing: Arc::clone(&closing),
                 spans: 0,
             };
-            tails.iter().for_each(|tail| tail.pause(true));
+            parts.iter().for_each(|part| part.pause(true));
             tasks.push(tokio::spawn(again.all(left)));
         }
     }
@@ -63,12 +63,12 @@ pub fn start(
             closing,
         };
     }
-    let tails = tails.to_vec();
+    let parts = parts.to_vec();
     let task = tokio::spawn(async move {
         for task in tasks {
             let _ = task.await;
         }
-        tails.iter().for_each(|tail| tail.pause(false));
+        parts.iter().for_each(|part| part.pause(false));
         done();
     });
     Recovery { task, closing }
@@ -85,7 +85,7 @@ fn of(outset: &Arc<Outset>, intakes: &[Arc<Intake>]) -> Vec<Arc<Intake>> {
 struct Again {
     outset: Arc<Outset>,
     intakes: Vec<Arc<Intake>>,
-    tails: Vec<Arc<Tail>>,
+    parts: Vec<Arc<dyn Part>>,
     log: Log,
     closing: Arc<AtomicBool>,
     spans: u64,
@@ -143,7 +143,7 @@ impl Again {
                 }
                 Err(Refusal::Busy(_)) => {
                     // There is no room for all: what is there must be decided before more can come.
-                    self.tails.iter().for_each(|tail| tail.pause(false));
+                    self.parts.iter().for_each(|part| part.pause(false));
                     tokio::time::sleep(AGAIN).await;
                 }
                 Err(Refusal::Closing) => return false,

@@ -1,10 +1,11 @@
 //! `attributes`: attributes of spans, log records and data points, changed.
 
-use super::Processor;
 use super::action::{self, Action};
 use super::matching::{self, Matching};
+use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
+use crate::config::service::context::Asked;
 
 /// What is done to each record that counts, in this order.
 #[derive(Clone, Debug, PartialEq)]
@@ -15,6 +16,12 @@ pub struct Attributes {
     pub exclude: Option<Matching>,
     /// At least one.
     pub actions: Vec<Action>,
+}
+
+impl ProcessorSettings for Attributes {
+    fn ask(&self, asked: &mut Asked) {
+        asked.add_actions(&self.actions);
+    }
 }
 
 #[rustfmt::skip]
@@ -46,5 +53,5 @@ fn parse(section: &Section<'_>) -> Processor {
     if section.sections("actions").is_empty() {
         section.error("actions", "must have at least one action");
     }
-    Processor::Attributes(Box::new(attributes))
+    Processor::new(attributes)
 }

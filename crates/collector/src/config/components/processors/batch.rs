@@ -1,9 +1,11 @@
 //! `batch`: records put together before they are sent on.
 
-use super::Processor;
+use super::order::Order;
+use super::{Processor, ProcessorSettings};
 use crate::config::components::shared::context::keys;
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
+use crate::config::service::context::Asked;
 
 /// When a batch is sent on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +21,19 @@ pub struct Batch {
     pub metadata_keys: Vec<String>,
     /// Combinations of such values that are taken; 0: no bound.
     pub cardinality_limit: u32,
+}
+
+impl ProcessorSettings for Batch {
+    fn ask(&self, asked: &mut Asked) {
+        asked.fields.extend(self.metadata_keys.iter().cloned());
+    }
+
+    fn misplaced(&self, order: &Order<'_>) -> Option<String> {
+        let (id, later) = (order.id, order.later_wait()?);
+        Some(format!(
+            "'{id}' before '{later}' only delays spans, which are put together anew there: put it after"
+        ))
+    }
 }
 
 const COUNT_MAX: i64 = u32::MAX as i64;
@@ -52,5 +67,5 @@ fn parse(section: &Section<'_>) -> Processor {
         let message = "must not be less than 'send_batch_size'";
         section.error("send_batch_max_size", message);
     }
-    Processor::Batch(batch)
+    Processor::new(batch)
 }

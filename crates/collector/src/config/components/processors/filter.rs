@@ -3,11 +3,12 @@
 use ottl::Context;
 use tail::settings::ErrorMode;
 
-use super::Processor;
 use super::matching::{self, Matching};
 use super::statements::{self, ERROR_MODES, GROUP, Group};
+use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
+use crate::config::service::context::Asked;
 
 /// What is dropped of traces.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +19,12 @@ pub struct Filter {
     pub include: Option<Matching>,
     /// And of these none that matches.
     pub exclude: Option<Matching>,
+}
+
+impl ProcessorSettings for Filter {
+    fn ask(&self, asked: &mut Asked) {
+        asked.add_groups(&self.conditions);
+    }
 }
 
 const TRACES_ONLY: &str =
@@ -79,9 +86,9 @@ fn parse(section: &Section<'_>) -> Processor {
     if !conditions.is_empty() && (include.is_some() || exclude.is_some()) {
         section.warn("spans", "has no effect: there are conditions");
     }
-    Processor::Filter(Box::new(Filter {
+    Processor::new(Filter {
         conditions,
         include,
         exclude,
-    }))
+    })
 }

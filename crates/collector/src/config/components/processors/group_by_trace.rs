@@ -2,10 +2,39 @@
 
 use tail::settings::{Emit, GroupByTrace};
 
-use super::Processor;
+use super::order::{Order, Traces};
+use super::{Processor, ProcessorSettings, Storage};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::storage;
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
+
+impl ProcessorSettings for GroupByTrace {
+    fn storage(&self) -> Storage {
+        match &self.storage {
+            None if self.store_on_disk => Storage::Only,
+            storage => Storage::of_option(storage.as_ref()),
+        }
+    }
+
+    fn with_storage(&self, storage: &ComponentId) -> Option<Processor> {
+        Some(Processor::new(GroupByTrace {
+            storage: Some(storage.to_string()),
+            ..self.clone()
+        }))
+    }
+
+    fn traces(&self) -> Traces {
+        Traces::Groups
+    }
+
+    fn misplaced(&self, order: &Order<'_>) -> Option<String> {
+        let (id, sampler) = (order.id, order.earlier(Traces::Samples)?);
+        Some(format!(
+            "'{id}' after '{sampler}' waits once more for traces that are whole already"
+        ))
+    }
+}
 
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
@@ -47,5 +76,5 @@ fn parse(section: &Section<'_>) -> Processor {
             "is less than a millisecond: is the unit missing?",
         );
     }
-    Processor::GroupByTrace(settings)
+    Processor::new(settings)
 }

@@ -1,6 +1,7 @@
 //! `memory_limiter`: data are refused while too much memory is in use.
 
-use super::Processor;
+use super::order::Order;
+use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
@@ -22,6 +23,15 @@ pub enum Limit {
     Mib(u32),
     /// Per cent of what the machine or its control group has.
     Percentage(u32),
+}
+
+impl ProcessorSettings for MemoryLimiter {
+    fn misplaced(&self, order: &Order<'_>) -> Option<String> {
+        let (id, (first, _)) = (order.id, order.before.first()?);
+        Some(format!(
+            "'{id}' after '{first}' refuses data too late: put it first"
+        ))
+    }
 }
 
 const MIB_MAX: i64 = u32::MAX as i64;
@@ -85,5 +95,5 @@ fn parse(section: &Section<'_>) -> Processor {
             "must be less than 'limit_percentage'",
         );
     }
-    Processor::MemoryLimiter(limiter)
+    Processor::new(limiter)
 }

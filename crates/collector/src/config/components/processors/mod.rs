@@ -1,4 +1,7 @@
 //! Processors.
+//!
+//! A kind is a file of settings here, which implements [`ProcessorSettings`], a file in
+//! `run/process`, which implements [`StartProcessor`], and an entry of [`ENTRIES`].
 
 pub mod action;
 pub mod attributes;
@@ -8,6 +11,7 @@ mod gone;
 pub mod group_by_trace;
 pub mod matching;
 pub mod memory_limiter;
+pub mod order;
 pub mod probabilistic_sampler;
 pub mod resource;
 pub mod resource_detection;
@@ -15,35 +19,68 @@ pub mod statements;
 pub mod tail_sampling;
 pub mod transform;
 
-use tail::settings::{GroupByTrace, TailSampling};
+use std::sync::Arc;
 
 use super::Entry;
+use super::id::ComponentId;
+use super::settings::{Erased, Value};
+use crate::config::service::context::Asked;
+use crate::run::process::StartProcessor;
+use order::{Order, Traces};
 
-/// A processor's settings.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Processor {
-    /// `batch`
-    Batch(batch::Batch),
-    /// `memory_limiter`
-    MemoryLimiter(memory_limiter::MemoryLimiter),
-    /// `tail_sampling`
-    TailSampling(Box<TailSampling>),
-    /// `policysampling`: nothing waits.
-    PolicySampling(Box<TailSampling>),
-    /// `groupbytrace`
-    GroupByTrace(GroupByTrace),
-    /// `probabilistic_sampler`
-    ProbabilisticSampler(probabilistic_sampler::ProbabilisticSampler),
-    /// `resource`
-    Resource(resource::Resource),
-    /// `attributes`
-    Attributes(Box<attributes::Attributes>),
-    /// `filter`
-    Filter(Box<filter::Filter>),
-    /// `transform`
-    Transform(transform::Transform),
-    /// `resourcedetection`
-    ResourceDetection(resource_detection::ResourceDetection),
+/// A processor's settings: what the configuration asks of a kind. [`StartProcessor`] is what the run asks.
+pub trait ProcessorSettings: Value + StartProcessor {
+    /// Where it keeps what must outlive the process.
+    fn storage(&self) -> Storage {
+        Storage::None
+    }
+
+    /// The same settings with a named storage, for a kind that has [`Storage::Only`].
+    fn with_storage(&self, _storage: &ComponentId) -> Option<Processor> {
+        None
+    }
+
+    /// Adds what it reads of the requests that data came with.
+    fn ask(&self, _asked: &mut Asked) {}
+
+    /// What it does with whole traces.
+    fn traces(&self) -> Traces {
+        Traces::Passes
+    }
+
+    /// A warning about its place among the processors of a pipeline.
+    fn misplaced(&self, _order: &Order<'_>) -> Option<String> {
+        None
+    }
+}
+
+/// A processor's settings, of any kind.
+pub type Processor = Erased<dyn ProcessorSettings>;
+
+impl Processor {
+    /// Of settings of a kind.
+    pub fn new(settings: impl ProcessorSettings) -> Processor {
+        Erased::share(Arc::new(settings))
+    }
+}
+
+/// How a processor names its storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Storage {
+    /// It keeps nothing.
+    None,
+    /// The only storage of the configuration.
+    Only,
+    /// By its id.
+    Id(ComponentId),
+}
+
+impl Storage {
+    /// That of an option `storage`. A text that is no id was refused where it was read.
+    pub(crate) fn of_option(storage: Option<&String>) -> Storage {
+        let id = storage.and_then(|id| ComponentId::parse(id).ok());
+        id.map_or(Storage::None, Storage::Id)
+    }
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[

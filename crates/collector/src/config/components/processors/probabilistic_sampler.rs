@@ -1,6 +1,7 @@
 //! `probabilistic_sampler`: a share of the spans or log records, each decided on alone.
 
-use super::Processor;
+use super::order::Order;
+use super::{Processor, ProcessorSettings};
 use crate::config::components::{Entry, Parse, Signal, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
@@ -23,6 +24,15 @@ pub struct ProbabilisticSampler {
     pub from_attribute: String,
     /// The attribute of log records that tells per cent for each; empty: none.
     pub sampling_priority: String,
+}
+
+impl ProcessorSettings for ProbabilisticSampler {
+    fn misplaced(&self, order: &Order<'_>) -> Option<String> {
+        let (id, later) = (order.id, order.later_sampler()?);
+        Some(format!(
+            "'{id}' before '{later}': traces that it drops can be kept by no policy"
+        ))
+    }
 }
 
 /// `attribute_source`
@@ -98,5 +108,5 @@ fn parse(section: &Section<'_>) -> Processor {
     } else if sampler.percentage < PERCENTAGE_MIN {
         section.error("sampling_percentage", "is too small to be told from 0");
     }
-    Processor::ProbabilisticSampler(sampler)
+    Processor::new(sampler)
 }

@@ -1,15 +1,22 @@
 //! `resource`: attributes of resources, changed.
 
-use super::Processor;
 use super::action::{self, Action};
+use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
+use crate::config::service::context::Asked;
 
 /// What is done to each resource, in this order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resource {
     /// At least one.
     pub actions: Vec<Action>,
+}
+
+impl ProcessorSettings for Resource {
+    fn ask(&self, asked: &mut Asked) {
+        asked.add_actions(&self.actions);
+    }
 }
 
 #[rustfmt::skip]
@@ -32,5 +39,5 @@ fn parse(section: &Section<'_>) -> Processor {
     if section.sections("attributes").is_empty() {
         section.error("attributes", "must have at least one action");
     }
-    Processor::Resource(Resource { actions })
+    Processor::new(Resource { actions })
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Processor;
+use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, Table, opt};
 
@@ -20,6 +20,8 @@ pub struct ResourceDetection {
     /// Options of `system`.
     pub system: System,
 }
+
+impl ProcessorSettings for ResourceDetection {}
 
 /// Where attributes come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -193,7 +195,7 @@ fn parse(section: &Section<'_>) -> Processor {
     let is_wanted = |opt: &&Opt| attributes.section(opt.name).flag("enabled");
     let wanted = SYSTEM_ATTRIBUTES.iter().filter(is_wanted);
     let choice = section.section("env").section("attributes");
-    Processor::ResourceDetection(ResourceDetection {
+    Processor::new(ResourceDetection {
         detectors,
         replace: section.flag("override"),
         only: section.texts("attributes"),

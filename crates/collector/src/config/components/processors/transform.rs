@@ -2,16 +2,23 @@
 
 use tail::settings::ErrorMode;
 
-use super::Processor;
 use super::statements::{self, ERROR_MODES, GROUP, Group, STATEMENTS};
+use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
+use crate::config::service::context::Asked;
 
 /// What is done to each resource, scope, span or event, one group after the other.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transform {
     /// Statements by their context.
     pub traces: Vec<Group>,
+}
+
+impl ProcessorSettings for Transform {
+    fn ask(&self, asked: &mut Asked) {
+        asked.add_groups(&self.traces);
+    }
 }
 
 const TRACES_ONLY: &str =
@@ -39,7 +46,7 @@ pub(crate) const ENTRY: Entry = Entry {
 
 fn parse(section: &Section<'_>) -> Processor {
     let mode = statements::error_mode(section, ErrorMode::Ignore);
-    Processor::Transform(Transform {
+    Processor::new(Transform {
         traces: statements::groups(section, "trace_statements", mode),
     })
 }

@@ -14,9 +14,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use crate::config::components::processors::batch::Batch as Settings;
+use crate::run::Log;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, Does, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::metrics::Sheet;
+use crate::run::part::{Ended, Part, PartName};
+use crate::run::process::{ProcessorDeps, StartProcessor};
 use crate::run::storage::{Ending, Pledge};
 pub use counts::Counts;
 pub use rules::Rules;
@@ -35,6 +40,28 @@ pub struct Batcher {
     next: Arc<dyn Consumer>,
     /// Batches that were made.
     pub counts: Counts,
+}
+
+impl StartProcessor for Settings {
+    fn start(
+        &self,
+        mut deps: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let batcher = start(Rules::of_processor(self), next);
+        deps.register(Arc::clone(&batcher) as Arc<dyn Part>);
+        Ok(batcher)
+    }
+}
+
+impl Part for Batcher {
+    fn describe(&self, name: &PartName, sheet: &mut Sheet) {
+        self.counts.describe(self.combinations(), name, sheet);
+    }
+
+    fn end<'a>(&'a self, until: Instant, _: &'a Log) -> Ended<'a> {
+        Box::pin(self.end(until))
+    }
 }
 
 /// Starts one before `next`. To be called within the runtime.

@@ -16,12 +16,15 @@ use otlp::tracestate::THRESHOLD_MAX;
 use self::randomness::{BUCKETS, threshold_of};
 use self::tally::Tally;
 use super::edit::{Edited, List, Outcome, edit_records, hand_on, room_for};
+use super::{ProcessorDeps, StartProcessor};
 use crate::config::Signal;
 use crate::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler as Settings, Source,
 };
 use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
+use crate::run::metrics::Sheet;
+use crate::run::part::{Part, PartName};
 
 /// See the module.
 pub struct ProbabilisticSampler {
@@ -88,6 +91,34 @@ enum Origin {
 struct Carried {
     threshold: Option<u64>,
     randomness: Option<u64>,
+}
+
+impl StartProcessor for Settings {
+    fn start(
+        &self,
+        mut deps: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let sampler = start(self, next);
+        deps.register(Arc::new(Described {
+            sampler: Arc::clone(&sampler),
+            signal: deps.signal(),
+        }));
+        Ok(sampler)
+    }
+}
+
+/// A sampler, and the signal that its metrics are named by.
+struct Described {
+    sampler: Arc<ProbabilisticSampler>,
+    signal: Signal,
+}
+
+impl Part for Described {
+    fn describe(&self, name: &PartName, sheet: &mut Sheet) {
+        let sampler = &self.sampler.sampler;
+        tally::describe(&sampler.counts(), self.signal, name, sheet);
+    }
 }
 
 /// One before `next`.

@@ -3,6 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::Origin;
+use crate::config::Signal;
+use crate::run::metrics::{Kind, Sheet};
+use crate::run::part::PartName;
 
 /// Counts of all threads.
 #[derive(Debug, Default)]
@@ -48,5 +51,38 @@ fn policy(origin: Origin, attribute: &[u8]) -> String {
         Origin::TraceIdHash => "trace_id_hash".to_owned(),
         Origin::AttributeHash => String::from_utf8_lossy(attribute).into_owned(),
         Origin::Priority => "sampling_priority".to_owned(),
+    }
+}
+
+const PREFIX: &str = "otelcol_processor_probabilistic_sampler_count_";
+
+/// Adds the metrics of a sampler of a signal, from [`Tally::counts`].
+pub(super) fn describe(
+    counts: &[(String, bool, u64)],
+    signal: Signal,
+    name: &PartName,
+    sheet: &mut Sheet,
+) {
+    let metrics: &[(&str, &'static str)] = match signal {
+        Signal::Traces => &[
+            ("traces_sampled", "{traces}"),
+            ("spans_processed_total", "{spans}"),
+        ],
+        Signal::Logs => &[("logs_sampled", "{logs}")],
+        Signal::Metrics => &[],
+    };
+    let [pipeline, processor] = name.labels();
+    for (metric, unit) in metrics {
+        let metric = format!("{PREFIX}{metric}");
+        sheet.about(Kind::Counter, &metric, unit, "as in the Collector");
+        for (policy, is_kept, count) in counts {
+            let labels = [
+                pipeline,
+                processor,
+                ("policy", policy),
+                ("sampled", if *is_kept { "true" } else { "false" }),
+            ];
+            sheet.point(&labels, *count);
+        }
     }
 }

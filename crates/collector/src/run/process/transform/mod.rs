@@ -19,9 +19,9 @@ use tail::settings::ErrorMode;
 use super::client::Clients;
 use super::edit::{Edited, Outcome, hand_on, room_for};
 use super::failures::{Failures, Fault};
+use super::{ProcessorDeps, StartProcessor};
 use crate::config::components::processors::statements::Group as GroupSettings;
 use crate::config::components::processors::transform::Transform as Settings;
-use crate::run::Log;
 use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
@@ -58,18 +58,16 @@ struct Group {
 /// What statements keep for all records of a request, by their context.
 type Caches = [Vec<u8>; Context::ALL.len()];
 
-/// One before `next`.
-///
-/// # Errors
-/// Which statement cannot be read, and why.
-pub fn start(
-    id: &str,
-    settings: &Settings,
-    next: Arc<dyn Consumer>,
-    log: &Log,
-) -> Result<Arc<Transform>, String> {
-    let editor = Editor::new(settings, Failures::new(id, log))?;
-    Ok(Arc::new(Transform { editor, next }))
+impl StartProcessor for Settings {
+    fn start(
+        &self,
+        deps: ProcessorDeps<'_, '_>,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<dyn Consumer>, String> {
+        let failures = Failures::new(&deps.id.to_string(), &deps.setup.log);
+        let editor = Editor::new(self, failures)?;
+        Ok(Arc::new(Transform { editor, next }))
+    }
 }
 
 impl Editor {

@@ -11,10 +11,35 @@ pub(crate) use policies::POLICY;
 use tail::policy::Program;
 use tail::settings::{Strategy, TailSampling};
 
-use super::Processor;
+use super::order::{Order, Traces};
+use super::{Processor, ProcessorSettings, Storage};
 use crate::config::components::shared::storage;
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::Section;
+
+impl ProcessorSettings for TailSampling {
+    fn storage(&self) -> Storage {
+        Storage::of_option(self.storage.as_ref())
+    }
+
+    fn traces(&self) -> Traces {
+        Traces::Samples
+    }
+}
+
+/// Settings of `policysampling`, which decides at once: nothing waits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PolicySampling(pub TailSampling);
+
+impl ProcessorSettings for PolicySampling {
+    fn misplaced(&self, order: &Order<'_>) -> Option<String> {
+        let is_whole = order.earlier(Traces::Groups).is_some();
+        (!is_whole).then(|| {
+            let id = order.id;
+            format!("'{id}' without a 'groupbytrace' before it decides on parts of traces")
+        })
+    }
+}
 
 /// Of a published comparison of grouping with tail sampling: behind `groupbytrace`, whose traces
 /// are whole.
@@ -39,7 +64,7 @@ pub(crate) const ENTRY: Entry = Entry {
 pub(crate) use options::TABLE;
 
 fn parse(section: &Section<'_>) -> Processor {
-    Processor::TailSampling(Box::new(settings(section)))
+    Processor::new(settings(section))
 }
 
 /// The settings of options that were checked by [`TABLE`].
@@ -98,7 +123,7 @@ fn parse_at_once(section: &Section<'_>) -> Processor {
         section.warn("policies", "there are none: no trace is kept");
     }
     compiles(section, &settings);
-    Processor::PolicySampling(Box::new(settings))
+    Processor::new(PolicySampling(settings))
 }
 
 fn names_are_unique(policies: &[Section<'_>]) {

@@ -4,10 +4,9 @@ use tail::account::{Ages, Cause, Counters};
 use tail::policy::Votes;
 use tail::shard::Shard;
 
-use super::Sheet;
-use super::sheet::Kind;
-use crate::run::process::tail::Tail;
-use crate::run::start::View;
+use super::Tail;
+use crate::run::metrics::{Kind, Sheet};
+use crate::run::part::PartName;
 
 /// The numbers of all shards of a component.
 #[derive(Default)]
@@ -95,123 +94,28 @@ fn add_votes(sum: &mut Votes, votes: &Votes) {
     sum.evaluations += votes.evaluations;
 }
 
-pub(super) fn write(view: &View, page: &mut Sheet) {
-    let mut sums = Vec::new();
-    for (pipeline, id, tail) in &view.tails {
-        sums.push((pipeline.as_str(), id.as_str(), Sum::of(tail)));
+/// Adds the metrics of a component; of `tail_sampling` if it `samples`, else of `groupbytrace`.
+pub(super) fn write(tail: &Tail, samples: bool, name: &PartName, sheet: &mut Sheet) {
+    let sum = Sum::of(tail);
+    let mut page = Page { name, sheet };
+    page.spans(&sum);
+    if samples {
+        page.rows(SAMPLING, SAMPLING_ROWS, &sum);
+        page.ages("sampling_late_span_age", &sum.counters.late_span_ages);
+        page.ages(
+            "sampling_trace_removal_age",
+            &sum.counters.trace_removal_ages,
+        );
+        page.policies(&sum);
+        page.decision_times(tail);
+    } else {
+        page.rows("otelcol_processor_groupbytrace_", GROUPING_ROWS, &sum);
     }
-    if sums.is_empty() {
-        return;
-    }
-    page.about(
-        Kind::Gauge,
-        "spangate_tail_budget_bytes",
-        "By",
-        "bytes that waiting traces may take",
-    );
-    page.point(&[], view.budget.bytes_max());
-    page.about(
-        Kind::Gauge,
-        "spangate_tail_held_bytes",
-        "By",
-        "bytes that they take",
-    );
-    page.point(&[], view.budget.used_bytes());
-    type Value = fn(&Sum) -> u64;
-    let spans: [(&str, Value); 5] = [
-        ("pending", |sum| sum.pending_spans),
-        ("in_export", |sum| sum.in_export),
-        ("not_sampled", |sum| sum.not_sampled),
-        ("late_dropped", |sum| sum.late_dropped),
-        ("too_large", |sum| sum.too_large),
-    ];
-    page.about(
-        Kind::Gauge,
-        "spangate_tail_spans",
-        "{spans}",
-        "spans by what has become of them",
-    );
-    for (pipeline, id, sum) in &sums {
-        for (state, value) in spans {
-            let labels = [
-                ("pipeline", *pipeline),
-                ("processor", *id),
-                ("state", state),
-            ];
-            page.point(&labels, value(sum));
-        }
-    }
-    const EARLY: &str = "spangate_tail_traces_decided_early";
-    let help = "traces decided before their time, because num_traces was reached";
-    page.about(Kind::Counter, EARLY, "{traces}", help);
-    for (pipeline, id, sum) in &sums {
-        let labels = [("pipeline", *pipeline), ("processor", *id)];
-        page.point(&labels, sum.counters.traces_early);
-    }
-    let (sampling, grouping): (Vec<_>, Vec<_>) =
-        sums.into_iter().partition(|(_, id, _)| is_sampling(id));
-    tail_sampling(&sampling, page);
-    decision_times(view, page);
-    group_by_trace(&grouping, page);
 }
-
-/// Whether the processor of an id is a `tail_sampling` or a `policysampling`.
-fn is_sampling(id: &str) -> bool {
-    matches!(
-        id.split('/').next(),
-        Some("tail_sampling" | "policysampling")
-    )
-}
-
-type Sums<'a> = [(&'a str, &'a str, Sum)];
 
 /// A metric: its name, its kind, its unit, further labels, and its value.
 type Row<'a> = (&'a str, Kind, &'static str, Labels<'a>, fn(&Sum) -> u64);
 type Labels<'a> = &'a [(&'a str, &'a str)];
-
-fn numbers(sums: &Sums<'_>, page: &mut Sheet, prefix: &str, rows: &[Row<'_>]) {
-    let mut last = "";
-    for (name, kind, unit, more, value) in rows {
-        let full = format!("{prefix}{name}");
-        if *name != last {
-            page.about(*kind, &full, unit, "as in the Collector");
-            last = name;
-        }
-        for (pipeline, id, sum) in sums {
-            let mut labels = vec![("pipeline", *pipeline), ("processor", *id)];
-            labels.extend_from_slice(more);
-            page.point(&labels, value(sum));
-        }
-    }
-}
-
-fn tail_sampling(sums: &Sums<'_>, page: &mut Sheet) {
-    if sums.is_empty() {
-        return;
-    }
-    numbers(sums, page, SAMPLING, SAMPLING_ROWS);
-    histograms(sums, page, "sampling_late_span_age", |sum| {
-        &sum.counters.late_span_ages
-    });
-    histograms(sums, page, "sampling_trace_removal_age", |sum| {
-        &sum.counters.trace_removal_ages
-    });
-    policies(sums, page);
-}
-
-fn decision_times(view: &View, page: &mut Sheet) {
-    let name = format!("{SAMPLING}sampling_decision_timer_latency");
-    page.about(
-        Kind::Histogram,
-        &name,
-        "ms",
-        "times of decisions on what was due",
-    );
-    for (pipeline, id, tail) in view.tails.iter().filter(|(_, id, _)| is_sampling(id)) {
-        let labels = [("pipeline", pipeline.as_str()), ("processor", id)];
-        page.counted(&labels, &tail.decision_times);
-    }
-}
 
 const SAMPLING: &str = "otelcol_processor_tail_sampling_";
 const SAMPLED: Labels<'_> = &[("sampled", "true"), ("decision", "sampled")];
@@ -234,16 +138,6 @@ const SAMPLING_ROWS: &[Row<'_>] = &[
     }),
 ];
 
-fn histograms(sums: &Sums<'_>, page: &mut Sheet, name: &str, of: fn(&Sum) -> &Ages) {
-    let name = format!("{SAMPLING}{name}");
-    page.about(Kind::Histogram, &name, "s", "as in the Collector");
-    for (pipeline, id, sum) in sums {
-        let ages = of(sum);
-        let labels = [("pipeline", *pipeline), ("processor", *id)];
-        page.buckets(&labels, (&Ages::BOUNDS_S, &ages.counts), ages.sum_s);
-    }
-}
-
 /// A metric of policies: its name, its unit, further labels, and its value.
 type PolicyRow<'a> = (&'a str, &'static str, Labels<'a>, fn(&Votes) -> u64);
 
@@ -258,28 +152,6 @@ const POLICY_ROWS: &[PolicyRow<'_>] = &[
     ("sampling_policy_execution_count", "{executions}", &[], |votes| votes.evaluations),
 ];
 
-fn policies(sums: &Sums<'_>, page: &mut Sheet) {
-    let mut last = "";
-    for (name, unit, more, value) in POLICY_ROWS {
-        if *name != last {
-            let full = format!("{SAMPLING}{name}");
-            page.about(Kind::Counter, &full, unit, "as in the Collector");
-            last = name;
-        }
-        for (pipeline, id, sum) in sums {
-            for (policy, votes) in &sum.policies {
-                let own = [
-                    ("pipeline", *pipeline),
-                    ("processor", *id),
-                    ("policy", policy),
-                ];
-                let labels: Vec<_> = own.iter().chain(*more).copied().collect();
-                page.point(&labels, value(votes));
-            }
-        }
-    }
-}
-
 #[rustfmt::skip]
 const GROUPING_ROWS: &[Row<'_>] = &[
     ("conf_num_traces", Kind::Gauge, "1", &[], |sum| sum.traces_max),
@@ -289,8 +161,77 @@ const GROUPING_ROWS: &[Row<'_>] = &[
     ("traces_evicted", Kind::Counter, "1", &[], |sum| sum.counters.traces_early),
 ];
 
-fn group_by_trace(sums: &Sums<'_>, page: &mut Sheet) {
-    if !sums.is_empty() {
-        numbers(sums, page, "otelcol_processor_groupbytrace_", GROUPING_ROWS);
+/// Where the metrics of one component are written.
+struct Page<'a> {
+    name: &'a PartName,
+    sheet: &'a mut Sheet,
+}
+
+impl Page<'_> {
+    fn spans(&mut self, sum: &Sum) {
+        let spans = [
+            ("pending", sum.pending_spans),
+            ("in_export", sum.in_export),
+            ("not_sampled", sum.not_sampled),
+            ("late_dropped", sum.late_dropped),
+            ("too_large", sum.too_large),
+        ];
+        let (name, help) = ("spangate_tail_spans", "spans by what has become of them");
+        self.sheet.about(Kind::Gauge, name, "{spans}", help);
+        let [pipeline, processor] = self.name.labels();
+        for (state, value) in spans {
+            let labels = [pipeline, processor, ("state", state)];
+            self.sheet.point(&labels, value);
+        }
+        let name = "spangate_tail_traces_decided_early";
+        let help = "traces decided before their time, because num_traces was reached";
+        self.sheet.about(Kind::Counter, name, "{traces}", help);
+        let early = sum.counters.traces_early;
+        self.sheet.point(&[pipeline, processor], early);
+    }
+
+    fn rows(&mut self, prefix: &str, rows: &[Row<'_>], sum: &Sum) {
+        for (metric, kind, unit, more, value) in rows {
+            let metric = format!("{prefix}{metric}");
+            self.sheet
+                .about(*kind, &metric, unit, "as in the Collector");
+            self.point(more, value(sum));
+        }
+    }
+
+    /// A value with the labels of the component and more.
+    fn point(&mut self, more: Labels<'_>, value: u64) {
+        let own = self.name.labels();
+        let labels: Vec<_> = own.iter().chain(more).copied().collect();
+        self.sheet.point(&labels, value);
+    }
+
+    fn ages(&mut self, metric: &str, ages: &Ages) {
+        let metric = format!("{SAMPLING}{metric}");
+        let help = "as in the Collector";
+        self.sheet.about(Kind::Histogram, &metric, "s", help);
+        let counts = (&Ages::BOUNDS_S[..], &ages.counts[..]);
+        self.sheet.buckets(&self.name.labels(), counts, ages.sum_s);
+    }
+
+    fn policies(&mut self, sum: &Sum) {
+        for (metric, unit, more, value) in POLICY_ROWS {
+            let metric = format!("{SAMPLING}{metric}");
+            let help = "as in the Collector";
+            self.sheet.about(Kind::Counter, &metric, unit, help);
+            for (policy, votes) in &sum.policies {
+                let policy = [("policy", policy.as_str())];
+                let more: Vec<_> = policy.iter().chain(*more).copied().collect();
+                self.point(&more, value(votes));
+            }
+        }
+    }
+
+    fn decision_times(&mut self, tail: &Tail) {
+        let metric = format!("{SAMPLING}sampling_decision_timer_latency");
+        let help = "times of decisions on what was due";
+        self.sheet.about(Kind::Histogram, &metric, "ms", help);
+        let labels = self.name.labels();
+        self.sheet.counted(&labels, &tail.decision_times);
     }
 }
