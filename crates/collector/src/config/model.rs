@@ -99,7 +99,7 @@ impl Config {
         let mut extensions = self.extensions.iter();
         let mut exporters = self.exporters.iter();
         extensions.any(|one| matches!(one.settings, Extension::FileStorage(_)))
-            || exporters.any(|one| matches!(one.settings, Exporter::File(_)))
+            || exporters.any(|one| one.settings.writes_files())
     }
 
     /// The places of the pipelines that get what the proxy records that runs this configuration:
@@ -120,11 +120,8 @@ impl Config {
     /// says. None where there are none.
     #[must_use]
     pub fn trace_store(&self) -> Option<Limits> {
-        let limits = self.exporters.iter().filter_map(|one| match &one.settings {
-            Exporter::Dashboard(exporter) => Some(exporter.limits),
-            _ => None,
-        });
-        limits.reduce(Limits::largest)
+        let wanted = { self.exporters.iter() }.filter_map(|one| one.settings.trace_store());
+        wanted.map(|wanted| wanted.limits).reduce(Limits::largest)
     }
 
     /// Whether data of a pipeline come to an exporter `dashboard` that shows what samplers drop
@@ -135,10 +132,12 @@ impl Config {
         let mut left = vec![pipeline];
         while let Some(pipeline) = left.pop() {
             for id in &pipeline.exporters {
-                match self.exporter(id) {
-                    Some(Exporter::Dashboard(exporter)) if exporter.unsampled => return true,
-                    Some(_) => continue,
-                    None => {}
+                if let Some(exporter) = self.exporter(id) {
+                    let wanted = exporter.trace_store();
+                    if wanted.is_some_and(|wanted| wanted.unsampled) {
+                        return true;
+                    }
+                    continue;
                 }
                 for (next, looked_at) in self.pipelines.iter().zip(&mut looked_at) {
                     if !*looked_at && next.receivers.contains(id) {

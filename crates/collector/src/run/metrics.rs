@@ -3,10 +3,8 @@
 //!
 //! What the Collector lacks stands beside them: the account of every span.
 
-mod balance;
 mod dashboard;
 mod exporters;
-mod kafka;
 mod otlp;
 mod process;
 mod processors;
@@ -39,8 +37,9 @@ pub(super) fn sheet(view: &View) -> Sheet {
     receivers::write(view, &mut page);
     exporters::write(view, &mut page);
     storages(view, &mut page);
-    balance::write(view, &mut page);
-    kafka::write(view, &mut page);
+    for (id, counts) in &view.members {
+        counts.describe(("receiver", id), &mut page);
+    }
     processors::write(view, &mut page);
     dashboard::write(view, &mut page);
     process::write(view, &mut page);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use export::clock::now_unix_ms;
 use hyper::body::Incoming;
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 
 use tail::store::Budget;
@@ -18,7 +18,6 @@ use super::auth::Authenticators;
 use super::charge::Memory;
 use super::metrics;
 use super::receive::{Answer, Intake, Listening, Opening, Probe, Protocol, listen};
-use super::send::Exposition;
 use super::start::View;
 use crate::config::Config;
 use crate::config::components::extensions::health_check::HealthCheck;
@@ -132,37 +131,7 @@ pub fn metrics(
     serve(server, Arc::new(answer), opening)
 }
 
-/// The page of an exporter `prometheus`.
-///
-/// # Errors
-/// Why it cannot be served.
-pub fn exposition(exposition: Arc<Exposition>, opening: Opening<'_>) -> Result<Listening, String> {
-    let server = exposition.server.clone();
-    let answer = move |request: &Request<Incoming>| {
-        if request.uri().path() != "/metrics" {
-            return text(StatusCode::NOT_FOUND, "text/plain", String::new());
-        }
-        // Several fields are one list (RFC 9110 section 5.3).
-        let accept = request.headers().get_all(ACCEPT).iter();
-        let accept: Vec<_> = accept.filter_map(|value| value.to_str().ok()).collect();
-        let Some((content, body)) = exposition.page(&accept.join(",")) else {
-            let why = "too many pages are being sent\n".to_owned();
-            return text(StatusCode::SERVICE_UNAVAILABLE, "text/plain", why);
-        };
-        let mut response = Response::new(body);
-        if let Ok(content) = HeaderValue::from_str(&content) {
-            response.headers_mut().insert(CONTENT_TYPE, content);
-        }
-        response
-    };
-    let opening = Opening {
-        wanted: None,
-        ..opening
-    };
-    serve(server, Arc::new(answer), opening)
-}
-
-fn serve(
+pub(super) fn serve(
     server: HttpServer,
     answer: Arc<Answer>,
     opening: Opening<'_>,
@@ -190,7 +159,7 @@ fn told(health: &Health, is_ready: bool) -> String {
     format!(r#"{{"status":"Server available","upSince":"{since}","uptime":"{up:?}"}}"#)
 }
 
-fn text(status: StatusCode, content: &'static str, body: String) -> Response<Bytes> {
+pub(super) fn text(status: StatusCode, content: &'static str, body: String) -> Response<Bytes> {
     let mut response = Response::new(body.into());
     *response.status_mut() = status;
     let content = HeaderValue::from_static(content);

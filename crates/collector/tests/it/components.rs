@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use spangate_collector::config::components::exporters::debug::Verbosity;
+use spangate_collector::config::components::exporters::debug::{DebugExporter, Verbosity};
+use spangate_collector::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
+use spangate_collector::config::components::exporters::otlp_http::OtlpHttpExporter;
 use spangate_collector::config::components::processors::action::{
     Action, AttributeValue, Source, When,
 };
@@ -10,7 +12,7 @@ use spangate_collector::config::components::processors::resource::Resource;
 use spangate_collector::config::service::telemetry::{LogLevel, MetricsLevel, Naming, Reader};
 use spangate_collector::config::shared::address::Listen;
 use spangate_collector::config::shared::queue::Sizer;
-use spangate_collector::config::{Exporter, Extension, Receiver};
+use spangate_collector::config::{Extension, Receiver};
 use telemetry::settings::{Compression, Encoding, Pem};
 
 use crate::{errors, good, with_processors};
@@ -161,9 +163,7 @@ fn exporters_of_either_name() {
 ";
     for kind in ["otlp", "otlp_grpc/x"] {
         let (config, warnings) = good(&exporter(kind, options));
-        let Exporter::OtlpGrpc(otlp) = &config.exporters[0].settings else {
-            panic!("{config:?}");
-        };
+        let otlp: &OtlpGrpcExporter = config.exporters[0].settings.get().expect("its settings");
         // https:// asks for TLS even so.
         assert_eq!(otlp.client.otlp.endpoint, "https://gateway:4317");
         assert_eq!(otlp.client.otlp.timeout_ms, 8000);
@@ -194,9 +194,7 @@ fn exporters_of_either_name() {
 ";
     for kind in ["otlphttp/y", "otlp_http"] {
         let (config, warnings) = good(&exporter(kind, options));
-        let Exporter::OtlpHttp(otlp) = &config.exporters[0].settings else {
-            panic!("{config:?}");
-        };
+        let otlp: &OtlpHttpExporter = config.exporters[0].settings.get().expect("its settings");
         assert_eq!(
             otlp.traces_url.as_deref(),
             Some("http://loki:3100/otlp/v1/traces")
@@ -334,9 +332,7 @@ fn exporters_that_are_wrong() {
 #[test]
 fn logging_is_debug() {
     let (config, warnings) = good(&exporter("logging", "    loglevel: debug\n"));
-    let Exporter::Debug(debug) = &config.exporters[0].settings else {
-        panic!("{config:?}");
-    };
+    let debug: &DebugExporter = config.exporters[0].settings.get().expect("its settings");
     assert_eq!(debug.verbosity, Verbosity::Detailed);
     assert_eq!(
         warnings,

@@ -1,6 +1,6 @@
 //! Policies as the dashboard shows and tries them.
 
-use spangate_collector::config::Exporter;
+use spangate_collector::config::components::exporters::dashboard::DashboardExporter;
 use spangate_collector::config::components::processors::tail_sampling::yaml;
 use spangate_collector::config::policies::{POLICIES_BYTES_MAX, PoliciesFault, policies};
 use tail::settings::TailSampling;
@@ -154,9 +154,7 @@ service:
         age_max_ms: 7_200_000,
     };
     assert_eq!(config.trace_store(), Some(expected));
-    let Exporter::Dashboard(first) = &config.exporters[0].settings else {
-        panic!("{config:?}");
-    };
+    let first: &DashboardExporter = config.exporters[0].settings.get().expect("its settings");
     assert!(first.unsampled);
     assert_eq!(
         first.limits,

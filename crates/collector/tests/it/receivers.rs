@@ -1,8 +1,10 @@
 //! Receivers and the load balancer, as users write them.
 
-use spangate_collector::config::components::exporters::load_balancing::{K8s, Resolver, Routing};
+use spangate_collector::config::components::exporters::load_balancing::{
+    K8s, LoadBalancingExporter, Resolver, Routing,
+};
 use spangate_collector::config::components::shared::address::Listen;
-use spangate_collector::config::{Exporter, Receiver, Signal};
+use spangate_collector::config::{Receiver, Signal};
 
 use super::{errors, good};
 
@@ -103,9 +105,8 @@ fn load_balancing() {
     for kind in ["loadbalancing", "load_balancing/x"] {
         let (config, warnings) = good(&exporter(kind, text));
         assert!(warnings.is_empty(), "{warnings:?}");
-        let Exporter::LoadBalancing(balancer) = &config.exporters[0].settings else {
-            panic!("{config:?}");
-        };
+        let balancer: &LoadBalancingExporter =
+            config.exporters[0].settings.get().expect("its settings");
         assert_eq!(balancer.routing, Routing::Service);
         assert_eq!(balancer.otlp.client.otlp.timeout_ms, 1000);
         assert!(!balancer.otlp.client.is_tls());
@@ -118,9 +119,8 @@ fn load_balancing() {
     }
     let text = "    protocol: { otlp: { endpoint: 'x:1' } }\n    resolver: { dns: { hostname: 'collectors.example', port: '55690', interval: 0s } }";
     let (config, warnings) = good(&exporter("loadbalancing", text));
-    let Exporter::LoadBalancing(balancer) = &config.exporters[0].settings else {
-        panic!("{config:?}");
-    };
+    let balancer: &LoadBalancingExporter =
+        config.exporters[0].settings.get().expect("its settings");
     let Resolver::Dns(dns) = &balancer.resolver else {
         panic!("{balancer:?}");
     };
@@ -145,10 +145,9 @@ fn load_balancing_over_a_service() {
         let text = format!("    resolver: {{ k8s: {options} }}");
         let (config, warnings) = good(&exporter("loadbalancing", &text));
         assert!(warnings.is_empty(), "{warnings:?}");
-        match &config.exporters[0].settings {
-            Exporter::LoadBalancing(balancer) => balancer.resolver.clone(),
-            other => panic!("{other:?}"),
-        }
+        let balancer = config.exporters[0].settings.get();
+        let balancer: &LoadBalancingExporter = balancer.expect("a balancer");
+        balancer.resolver.clone()
     };
     let whole = "{ service: otel-sampler.observability, ports: [4317, 14317], timeout: 5s, return_hostnames: true }";
     let written = K8s {

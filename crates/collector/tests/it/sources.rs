@@ -3,7 +3,7 @@
 use spangate_collector::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use spangate_collector::config::components::processors::batch::Batch;
 use spangate_collector::config::shared::address::Listen;
-use spangate_collector::config::{Config, Exporter, Options, Receiver};
+use spangate_collector::config::{Config, Options, Receiver};
 
 use crate::{errors, good, load_files, with_processors};
 
@@ -40,10 +40,8 @@ fn batch(config: &Config) -> (u64, u32) {
 }
 
 fn otlp(config: &Config) -> &OtlpGrpcExporter {
-    match &config.exporters[0].settings {
-        Exporter::OtlpGrpc(exporter) => exporter,
-        other => panic!("{other:?}"),
-    }
+    let exporter = config.exporters[0].settings.get();
+    exporter.expect("an exporter")
 }
 
 #[test]

@@ -80,15 +80,14 @@ fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
         is_plain_grpc: false,
         is_stored: false,
     };
-    let client = |exporter: &'a Exporter, is_plain_grpc| {
+    let client = |exporter: &'a Exporter| {
         let queue = exporter.any_queue();
-        let asked = exporter.auth().map(|id| Asked {
+        exporter.auth().map(|id| Asked {
             id,
             side: Side::Client,
-            is_plain_grpc,
+            is_plain_grpc: exporter.is_plain_grpc(),
             is_stored: queue.is_some_and(|queue| queue.storage.is_some()),
-        });
-        asked.into_iter().collect()
+        })
     };
     match &definition.settings {
         Some(Settings::Receiver(Receiver::Otlp(receiver))) => {
@@ -106,16 +105,9 @@ fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
         Some(Settings::Receiver(Receiver::Zipkin(receiver))) => {
             receiver.server.auth.iter().map(server).collect()
         }
-        Some(Settings::Exporter(Exporter::Prometheus(exporter))) => {
-            exporter.server.auth.iter().map(server).collect()
-        }
         Some(Settings::Exporter(exporter)) => {
-            let is_plain_grpc = match exporter {
-                Exporter::OtlpGrpc(exporter) => !exporter.client.is_tls(),
-                Exporter::LoadBalancing(exporter) => !exporter.otlp.client.is_tls(),
-                _ => false,
-            };
-            client(exporter, is_plain_grpc)
+            let server = exporter.server_auth().map(server);
+            server.into_iter().chain(client(exporter)).collect()
         }
         Some(Settings::Extension(Extension::HealthCheck(page))) => {
             page.server.auth.iter().map(server).collect()

@@ -83,11 +83,7 @@ impl Asked {
         if let Some(batch) = queue.and_then(|queue| queue.batch.as_ref()) {
             self.fields.extend(batch.metadata_keys.iter().cloned());
         }
-        if let Exporter::Kafka(kafka) = exporter {
-            self.fields.extend(kafka.metadata_keys.iter().cloned());
-            let keys = [&kafka.traces.topic_key, &kafka.traces.message_key];
-            self.fields.extend(keys.into_iter().flatten().cloned());
-        }
+        exporter.ask(self);
         let extension = exporter.auth().and_then(|id| config.extension(id));
         for context in extension.into_iter().flat_map(Extension::contexts) {
             self.add(context);

@@ -8,7 +8,6 @@ use syntax::suggest::closest;
 
 use super::order;
 use crate::config::Options;
-use crate::config::components::exporters::Exporter;
 use crate::config::components::id::ComponentId;
 use crate::config::components::{Parse, Role, Signal};
 use crate::config::definitions::{Definition, Definitions, Settings};
@@ -352,20 +351,10 @@ impl PipelineReader<'_> {
     }
 }
 
-/// An exporter over HTTP that names addresses of other signals only.
+/// An exporter that names addresses of other signals only.
 fn has_no_address(definition: &Definition, signal: Signal) -> bool {
-    let Some(Settings::Exporter(Exporter::OtlpHttp(exporter))) = &definition.settings else {
-        return false;
-    };
-    let url = match signal {
-        Signal::Traces => &exporter.traces_url,
-        Signal::Metrics => &exporter.metrics_url,
-        Signal::Logs => &exporter.logs_url,
-    };
-    let any = [
-        &exporter.traces_url,
-        &exporter.metrics_url,
-        &exporter.logs_url,
-    ];
-    url.is_none() && any.iter().any(|url| url.is_some())
+    match &definition.settings {
+        Some(Settings::Exporter(exporter)) => !exporter.has_address(signal),
+        _ => false,
+    }
 }

@@ -62,7 +62,7 @@ impl Producer {
         Err(ABSENT.to_owned())
     }
 
-    pub async fn send(&self, _: &Batch, _: &mut Option<Pending>) -> Outcome {
+    pub async fn produce(&self, _: &Batch, _: &mut Option<Pending>) -> Outcome {
         match self.never {}
     }
 }

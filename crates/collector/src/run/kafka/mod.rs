@@ -28,7 +28,9 @@ mod client;
 mod consume;
 mod counts;
 mod decode;
+mod exporter;
 mod messages;
+mod metrics;
 mod offsets;
 #[cfg(feature = "kafka")]
 mod produce;
@@ -39,9 +41,12 @@ mod settings;
 mod tests;
 
 #[cfg(not(feature = "kafka"))]
-pub(super) use absent::{Member, Pending, Producer, start};
+pub(super) use absent::{Member, start};
+#[cfg(not(feature = "kafka"))]
+use absent::{Pending, Producer};
 #[cfg(feature = "kafka")]
 pub(super) use consume::{Member, start};
-pub(super) use counts::{Broker, Counts, Partition, State};
+pub(super) use counts::Counts;
+use counts::{Broker, Partition, State};
 #[cfg(feature = "kafka")]
-pub(super) use produce::{Pending, Producer};
+use produce::{Pending, Producer};

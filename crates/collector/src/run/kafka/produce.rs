@@ -112,7 +112,7 @@ impl Producer {
     }
 
     /// Makes one attempt to send a batch, or the rest of it after earlier attempts.
-    pub async fn send(&self, batch: &Batch, pending: &mut Option<Pending>) -> Outcome {
+    pub async fn produce(&self, batch: &Batch, pending: &mut Option<Pending>) -> Outcome {
         let pending = match pending {
             Some(pending) => pending,
             None => match messages::messages(&self.settings, batch) {

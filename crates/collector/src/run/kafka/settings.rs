@@ -3,7 +3,7 @@
 use crate::config::components::exporters::kafka::KafkaExporter;
 use crate::config::components::receivers::kafka::KafkaReceiver;
 use crate::config::source::Outside;
-use crate::config::{Config, Exporter, Options, Receiver, load};
+use crate::config::{Config, Options, Receiver, load};
 
 fn config(receiver: &str, exporter: &str) -> Result<Config, String> {
     let yaml = format!(
@@ -30,10 +30,8 @@ pub fn receiver(options: &str) -> KafkaReceiver {
 /// An exporter with these options.
 pub fn exporter(options: &str) -> KafkaExporter {
     let config = config("", options).unwrap_or_else(|faults| panic!("{options}: {faults}"));
-    match &config.exporters[0].settings {
-        Exporter::Kafka(exporter) => (**exporter).clone(),
-        other => panic!("{other:?}"),
-    }
+    let exporter: Option<&KafkaExporter> = config.exporters[0].settings.get();
+    exporter.expect("an exporter").clone()
 }
 
 /// What is wrong with these options of a receiver and an exporter.

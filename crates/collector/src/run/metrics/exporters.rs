@@ -16,19 +16,21 @@ pub(super) fn write(view: &View, page: &mut Sheet) {
     let all = all(view);
     outcomes(&all, page);
     queues(&all, page);
+    for (id, backends) in &view.backends {
+        backends.describe(id, page);
+    }
+    for (id, _, sender) in &all {
+        sender.describe(id, page);
+    }
 }
 
 /// All exporters with a queue by their ids. Backends of load balancers are exporters, by the names
 /// that the Collector gives them.
 fn all(view: &View) -> Vec<Named> {
     let mut all = view.senders.clone();
-    for (id, balancer) in &view.balancers {
-        let name = id.split_once('/').map(|(_, name)| format!("{name}_"));
-        let name = name.unwrap_or_default();
-        for backend in balancer.view() {
-            let id = format!("otlp/{name}{}", backend.endpoint);
-            all.push((id, Signal::Traces, backend.sender));
-        }
+    for (_, backends) in &view.backends {
+        let backends = backends.view().into_iter();
+        all.extend(backends.map(|one| (one.exporter, one.signal, one.sender)));
     }
     all
 }

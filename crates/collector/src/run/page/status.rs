@@ -204,9 +204,8 @@ impl Status {
     }
 
     fn exporter(&self, id: &str, signal: Signal) -> State {
-        let mut balancers = self.view.balancers.iter();
-        if let Some((_, balancer)) = balancers.find(|(own, _)| own == id) {
-            return match balancer.failing() {
+        if let Some(backends) = self.view.backends_of(id) {
+            return match backends.failing() {
                 None => self.fine(),
                 // While other backends accept data, the exporter is still healthy.
                 Some(failing) => State {

@@ -379,8 +379,6 @@ fn emptied(outcome: Outcome, message: &[u8]) -> Outcome {
     }
 }
 
-impl Filter {}
-
 impl Through for Filter {
     fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
         let filtered = self.rules.filter(&batch.bytes, batch.origin.as_deref());

@@ -1,26 +1,76 @@
-//! Clients of OTLP, from the settings of the exporters `otlp` and `otlphttp`.
+//! The exporters `otlp` and `otlphttp`: clients of OTLP.
 
+use bytes::Bytes;
 use export::client::{Client, GrpcOptions, Outcome, Prepared, Proxies};
 use telemetry::settings::{Encoding, OtlpHttp};
 
+use super::{ExporterDeps, QueueSettings, StartExporter, Started, Target};
 use crate::config::Signal;
+use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::config::components::exporters::otlp_http::OtlpHttpExporter;
 use crate::config::components::shared::grpc::GrpcClient;
 use crate::config::components::shared::http::HttpClient;
 use crate::run::auth::{Authenticators, Editor};
+use crate::run::data::Batch;
 use crate::run::origin::Origin;
 
 /// A client, and what changes the fields of its requests.
 pub(super) struct Outlet {
-    pub client: Client,
+    client: Client,
+    encoding: Encoding,
     editor: Option<Editor>,
     /// The host and port that it sends to; none for a Unix socket.
-    pub server: Option<(String, String)>,
+    server: Option<(String, String)>,
+}
+
+impl StartExporter for OtlpGrpcExporter {
+    fn start(&self, deps: ExporterDeps<'_, '_>) -> Result<Started, String> {
+        let settings = || QueueSettings::of(self);
+        deps.queues(settings, |deps, signal| {
+            grpc(&self.client, signal, (&deps.auth, &deps.proxies))
+        })
+    }
+}
+
+impl StartExporter for OtlpHttpExporter {
+    fn start(&self, deps: ExporterDeps<'_, '_>) -> Result<Started, String> {
+        let settings = || QueueSettings::of(self);
+        deps.queues(settings, |deps, signal| {
+            http(self, signal, (&deps.auth, &deps.proxies))
+        })
+    }
+}
+
+impl Target for Outlet {
+    type Prepared = Option<Prepared>;
+
+    async fn send(&self, batch: &Batch, prepared: &mut Option<Prepared>) -> Outcome {
+        let request = match prepared {
+            Some(request) => request,
+            None => match self.prepare(batch) {
+                Ok(request) => prepared.insert(request),
+                Err(why) => return Outcome::Refused(why),
+            },
+        };
+        self.attempt(request, batch.origin.as_deref()).await
+    }
+
+    fn server(&self) -> Option<&(String, String)> {
+        self.server.as_ref()
+    }
 }
 
 impl Outlet {
+    fn prepare(&self, batch: &Batch) -> Result<Prepared, String> {
+        let body: Bytes = match self.encoding {
+            Encoding::Protobuf => batch.bytes.clone(),
+            Encoding::Json => otlp::json::encode(batch.signal, &batch.bytes).into(),
+        };
+        self.client.prepare(vec![body])
+    }
+
     /// Sends a request once, of data of this origin.
-    pub(super) async fn send(&self, request: &Prepared, origin: Option<&Origin>) -> Outcome {
+    async fn attempt(&self, request: &Prepared, origin: Option<&Origin>) -> Outcome {
         let mut headers = self.client.headers();
         if let Some(edit) = &self.editor
             && let Err(why) = edit(&mut headers, origin)
@@ -42,6 +92,7 @@ pub(super) fn grpc(
     };
     Ok(Outlet {
         client: Client::grpc_with(&settings.otlp, signal, options)?,
+        encoding: Encoding::Protobuf,
         editor: auth.editor(settings.auth.as_ref())?,
         server: match settings.options.unix {
             Some(_) => None,
@@ -50,11 +101,11 @@ pub(super) fn grpc(
     })
 }
 
-pub(super) fn http(
+fn http(
     settings: &OtlpHttpExporter,
     signal: Signal,
     (auth, proxies): (&Authenticators, &Proxies),
-) -> Result<(Outlet, Encoding), String> {
+) -> Result<Outlet, String> {
     let Some(url) = settings.url(signal) else {
         return Err(format!("there is no endpoint for {signal}"));
     };
@@ -69,12 +120,12 @@ pub(super) fn http(
     };
     let mut options = options.clone();
     options.proxy = options.proxy.or_else(|| proxies.to_url(url));
-    let outlet = Outlet {
+    Ok(Outlet {
         client: Client::http_with(&otlp, signal, options)?,
+        encoding: otlp.encoding,
         editor: auth.editor(own.as_ref())?,
         server: server(url),
-    };
-    Ok((outlet, otlp.encoding))
+    })
 }
 
 /// The host and port of a URL.
@@ -90,7 +141,9 @@ fn server(url: &str) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{Exporter, exporter};
+    use crate::config::components::exporters::load_balancing::LoadBalancingExporter;
+    use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
+    use crate::config::exporter;
 
     #[test]
     fn one_address_is_enough_where_the_settings_say_so() {
@@ -102,10 +155,11 @@ mod tests {
                     "loadbalancing: {{ protocol: {{ otlp: {{ {one} }} }}, resolver: {{ static: {{ hostnames: [a] }} }} }}"
                 ),
             ] {
-                let client = match exporter(&text) {
-                    Exporter::OtlpGrpc(exporter) => exporter.client,
-                    Exporter::LoadBalancing(exporter) => exporter.otlp.client,
-                    other => panic!("{other:?}"),
+                let exporter = exporter(&text);
+                let balancer = exporter.get::<LoadBalancingExporter>();
+                let client = match balancer {
+                    Some(balancer) => &balancer.otlp.client,
+                    None => &exporter.get::<OtlpGrpcExporter>().expect("otlp").client,
                 };
                 assert_eq!(client.options.is_balanced, is_balanced, "{text}");
             }

@@ -16,7 +16,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::room::Share;
-use super::{Around, Outside, Target, stored};
+use super::target::{Target, TargetView};
+use super::{QueueDeps, QueueSettings, stored};
 use crate::config::Signal;
 use crate::config::components::shared::queue::{Queue, Sizer};
 use crate::config::components::shared::retry::Retry;
@@ -24,7 +25,7 @@ use crate::run::Log;
 use crate::run::account::Loss;
 use crate::run::consume::{Consumer, FAILING_AFTER, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::kafka;
+use crate::run::metrics::Sheet;
 use crate::run::storage::{Ending, Pledge, Stored, Waiting};
 use crate::run::tasks;
 
@@ -60,7 +61,7 @@ pub struct SenderEnd {
 
 pub(super) struct Shared {
     pub name: String,
-    target: Target,
+    target: Arc<dyn TargetView>,
     retry: Option<Retry>,
     sizer: Sizer,
     size_max: u64,
@@ -129,41 +130,34 @@ pub struct Failing {
     pub why: String,
 }
 
-pub(super) fn start(
+/// Starts the queue of a signal before its target.
+pub(super) fn start<T: Target>(
     name: &str,
-    (target, signal): (Target, Signal),
-    around: Around,
-    outside: Outside<'_>,
-) -> Result<(Arc<Sender>, SenderEnd), String> {
-    let (sizer, size_max, consumers) = match &around.queue {
+    (target, signal): (T, Signal),
+    settings: QueueSettings,
+    deps: QueueDeps<'_>,
+) -> (Arc<Sender>, SenderEnd) {
+    let (sizer, size_max, consumers) = match &settings.queue {
         Some(queue) => (queue.sizer, queue.size_max, queue.consumers),
         None => (Sizer::Requests, QUEUE_NONE, CONSUMERS_NONE),
     };
-    // A file keeps the order of what it gets.
-    let consumers = match &target {
-        // Deltas are added up in the order in which they come.
-        Target::File(_) | Target::Debug(_) | Target::Dashboard(_) | Target::Prometheus(_) => 1,
-        _ => consumers.max(1),
+    let consumers = if settings.is_ordered {
+        1
+    } else {
+        consumers.max(1)
     };
-    let blocks = around.queue.as_ref().is_some_and(Queue::blocks);
-    let waits = match &target {
-        Target::Otlp(..) | Target::Backend(..) | Target::Kafka(_) | Target::Tier(_) => {
-            around.queue.is_none_or(|q| q.wait_for_result)
-        }
-        Target::File(_)
-        | Target::Debug(_)
-        | Target::Dashboard(_)
-        | Target::Prometheus(_)
-        | Target::Nop => false,
-    };
-    let (stored, left) = outside.stored.unzip();
+    let blocks = settings.queue.as_ref().is_some_and(Queue::blocks);
+    let queue = settings.queue.as_ref();
+    let waits = settings.is_remote && queue.is_none_or(|queue| queue.wait_for_result);
+    let target = Arc::new(target);
+    let (stored, left) = deps.stored.unzip();
     let shared = Arc::new(Shared {
         name: name.to_owned(),
-        target,
-        retry: around.retry,
+        target: Arc::clone(&target) as Arc<dyn TargetView>,
+        retry: settings.retry,
         sizer,
         size_max,
-        share: outside.common.room.share(),
+        share: deps.common.room.share(),
         state: Mutex::default(),
         counts: Counts::default(),
         came: Notify::new(),
@@ -171,16 +165,17 @@ pub(super) fn start(
         stored,
         waits,
         blocks,
-        log: outside.common.log.clone(),
+        log: deps.common.log.clone(),
         full: format!("exporter '{name}': its queue is full").into(),
     });
     let (cut, cut_off) = watch::channel(false);
     let mut tasks = JoinSet::new();
     for _ in 0..consumers {
-        tasks.spawn(deliver::consume(Arc::clone(&shared), cut_off.clone()));
+        let delivery = deliver::consume(Arc::clone(&shared), Arc::clone(&target), cut_off.clone());
+        tasks.spawn(delivery);
     }
     if let Some(left) = left.filter(|left| !left.is_empty()) {
-        let account = Arc::clone(&outside.common.account);
+        let account = Arc::clone(&deps.common.account);
         tasks.spawn(stored::again(Arc::clone(&shared), signal, account, left));
     }
     let sender = Sender {
@@ -192,7 +187,7 @@ pub(super) fn start(
         tasks,
         cut,
     };
-    Ok((Arc::new(sender), end))
+    (Arc::new(sender), end)
 }
 
 impl Shared {
@@ -476,10 +471,9 @@ impl Sender {
         self.shared.target.server()
     }
 
-    /// What it counts where it is one of Kafka.
-    #[must_use]
-    pub(in crate::run) fn kafka(&self) -> Option<&Arc<kafka::Counts>> {
-        self.shared.target.kafka()
+    /// Adds the metrics of its target. `exporter` is the exporter's id.
+    pub(in crate::run) fn describe(&self, exporter: &str, sheet: &mut Sheet) {
+        self.shared.target.describe(exporter, sheet);
     }
 
     /// Batches and bytes that wait.

@@ -6,20 +6,18 @@ use std::sync::Arc;
 use tail::store::Budget;
 
 use super::{Host, Setup, StartError};
-use crate::config::components::exporters::load_balancing::LoadBalancingExporter;
-use crate::config::{Component, ComponentId, Config, Exporter, Pipeline, Receiver, Signal};
+use crate::config::{Component, ComponentId, Config, Pipeline, Receiver, Signal};
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 use crate::run::charge::Memory;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::part::{Part, Running};
 use crate::run::process::ProcessorDeps;
-use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::process::dashboard::Shown;
 use crate::run::process::passage::{End, Passage};
 use crate::run::receive::{Entrance, Intake};
-use crate::run::send::{self, Balancer, Sender, SenderEnd};
-use crate::run::storage::{Kept, Storages, Stored};
+use crate::run::send::{Backends, Exit, ExporterDeps, Page, Room, Sender};
+use crate::run::storage::{Kept, Storages};
 
 /// Queues have this part of the budget: less than kept spans that are on their way out, so that a
 /// queue that is full never takes all that samplers may hand on.
@@ -35,20 +33,21 @@ pub(super) struct Build<'a> {
     host: &'a Host,
     pub(super) accounts: [Arc<Account>; 3],
     pub(super) budget: Arc<Budget>,
-    pub(super) senders: HashMap<(ComponentId, Signal), Arc<Sender>>,
-    pub(super) balancers: HashMap<ComponentId, Arc<Balancer>>,
-    batchers: HashMap<(ComponentId, Signal), Arc<Batcher>>,
-    files: send::Files,
-    /// Pages of exporters `prometheus`.
-    pub(super) expositions: Vec<Arc<send::Exposition>>,
+    /// Where data come into exporters.
+    entrances: HashMap<(ComponentId, Signal), Arc<dyn Consumer>>,
+    /// Queues of exporters.
+    pub(super) senders: Vec<(String, Signal, Arc<Sender>)>,
+    /// Exporters with several back ends.
+    pub(super) backends: Vec<(String, Arc<dyn Backends>)>,
+    /// Ends of exporters.
+    pub(super) exits: Vec<Exit>,
+    /// Pages that exporters serve.
+    pub(super) pages: Vec<(ComponentId, Arc<dyn Page>)>,
     /// What bytes may wait in queues.
-    room: Arc<send::Room>,
+    room: Arc<Room>,
     /// What receivers may hold.
     memory: Arc<Memory>,
     pub(super) auth: Authenticators,
-    pub(super) ends: Vec<SenderEnd>,
-    /// The queues before load balancers.
-    pub(super) tiers: HashMap<ComponentId, SenderEnd>,
     heads: HashMap<usize, Arc<dyn Consumer>>,
     /// Components with metrics or a status of their own, the last of each pipeline first.
     pub(super) parts: Vec<Running>,
@@ -75,17 +74,15 @@ impl<'a> Build<'a> {
             accounts: Default::default(),
             traces: { config.trace_store() }
                 .map(|limits| Shown::new(setup.traces.clone(), limits, &budget)),
-            room: send::Room::new(budget.bytes_max() / QUEUES_PART),
+            room: Room::new(budget.bytes_max() / QUEUES_PART),
             memory: Memory::new(&budget),
             budget,
-            senders: HashMap::new(),
-            balancers: HashMap::new(),
-            batchers: HashMap::new(),
-            files: send::Files::new(),
-            expositions: Vec::new(),
+            entrances: HashMap::new(),
+            senders: Vec::new(),
+            backends: Vec::new(),
+            exits: Vec::new(),
+            pages: Vec::new(),
             auth: Authenticators::start(config).map_err(StartError)?,
-            ends: Vec::new(),
-            tiers: HashMap::new(),
             heads: HashMap::new(),
             parts: Vec::new(),
             batchers_last: Vec::new(),
@@ -149,105 +146,55 @@ impl<'a> Build<'a> {
         passage
     }
 
-    /// An exporter, behind what puts requests together for it.
+    /// Where data of a signal come into an exporter, which is started with all its signals.
     fn exporter(
         &mut self,
         id: &ComponentId,
         signal: Signal,
     ) -> Result<Arc<dyn Consumer>, StartError> {
-        match self.config.exporter(id) {
-            Some(Exporter::LoadBalancing(settings)) if settings.own.is_none() => {
-                Ok(self.balancer(id, settings, signal)?)
-            }
-            _ => self.queued(id, signal),
-        }
-    }
-
-    fn balancer(
-        &mut self,
-        id: &ComponentId,
-        settings: &LoadBalancingExporter,
-        signal: Signal,
-    ) -> Result<Arc<Balancer>, StartError> {
-        if let Some(balancer) = self.balancers.get(id) {
-            return Ok(Arc::clone(balancer));
-        }
-        let started = { send::balance(&id.to_string(), settings, &self.common(signal)) };
-        let balancer = started.map_err(|why| self.fault("exporter", id, &why))?;
-        self.balancers.insert(id.clone(), Arc::clone(&balancer));
-        Ok(balancer)
-    }
-
-    fn common(&self, signal: Signal) -> send::Common {
-        send::Common {
-            account: Arc::clone(&self.accounts[signal as usize]),
-            auth: self.auth.clone(),
-            proxies: self.config.proxies.clone(),
-            room: Arc::clone(&self.room),
-            log: self.setup.log.clone(),
-        }
-    }
-
-    /// An exporter with a queue, and what puts requests together for it.
-    fn queued(
-        &mut self,
-        id: &ComponentId,
-        signal: Signal,
-    ) -> Result<Arc<dyn Consumer>, StartError> {
         let key = (id.clone(), signal);
-        if let Some(batcher) = self.batchers.get(&key) {
-            return Ok(Arc::clone(batcher) as Arc<dyn Consumer>);
+        if !self.entrances.contains_key(&key) {
+            self.start_exporter(id)?;
         }
-        let sender = self.sender(id, signal)?;
-        let queue = self.config.exporter(id).and_then(Exporter::queue);
-        let Some(rules) = queue.and_then(BatchRules::of_queue) else {
-            return Ok(sender);
-        };
-        let batcher = batch::start(rules, sender);
-        self.batchers_last
-            .push(Arc::clone(&batcher) as Arc<dyn Part>);
-        self.batchers.insert(key, Arc::clone(&batcher));
-        Ok(batcher)
+        let missing = || self.fault("exporter", id, "has no entrance");
+        self.entrances.get(&key).cloned().ok_or_else(missing)
     }
 
-    fn sender(&mut self, id: &ComponentId, signal: Signal) -> Result<Arc<Sender>, StartError> {
-        if let Some(sender) = self.senders.get(&(id.clone(), signal)) {
-            return Ok(Arc::clone(sender));
-        }
+    fn start_exporter(&mut self, id: &ComponentId) -> Result<(), StartError> {
         let missing = || self.fault("exporter", id, "is not defined");
         let exporter = self.config.exporter(id).ok_or_else(missing)?;
-        let storage = exporter.queue().and_then(|queue| queue.storage.as_ref());
-        let stored = storage.map(|storage| {
-            let name = format!("exporter {id} {signal}");
-            let (journal, left) = self.storages.journal(storage, &name)?;
-            Ok((Stored::new(journal), left))
-        });
-        let stored = stored.transpose();
-        let stored = stored.map_err(|why: String| self.fault("exporter", id, &why))?;
-        let balancer = match exporter {
-            Exporter::LoadBalancing(settings) => Some(self.balancer(id, settings, signal)?),
-            _ => None,
-        };
-        let outside = send::Outside {
-            balancer: balancer.clone(),
-            common: &self.common(signal),
-            stored,
-            files: &mut self.files,
-            expositions: &mut self.expositions,
-            traces: self.traces.as_ref(),
+        let pipelines = &self.config.pipelines;
+        let is_used = |signal: &Signal| {
+            let mut of_signal = pipelines.iter().filter(|one| one.id.signal == *signal);
+            of_signal.any(|pipeline| pipeline.exporters.contains(id))
         };
         let name = id.to_string();
-        let started = send::start(&name, exporter, signal, outside);
-        let (sender, end) = started.map_err(|why| self.fault("exporter", id, &why))?;
-        match balancer {
-            Some(_) => {
-                self.tiers.insert(id.clone(), end);
-            }
-            None => self.ends.push(end),
-        }
-        self.senders
-            .insert((id.clone(), signal), Arc::clone(&sender));
-        Ok(sender)
+        let deps = ExporterDeps {
+            name: &name,
+            signals: Signal::ALL.into_iter().filter(is_used).collect(),
+            traces: self.traces.as_ref(),
+            log: &self.setup.log,
+            accounts: &self.accounts,
+            auth: &self.auth,
+            proxies: &self.config.proxies,
+            room: &self.room,
+            storages: &mut self.storages,
+        };
+        let started = exporter.start(deps);
+        let mut started = started.map_err(|why| self.fault("exporter", id, &why))?;
+        self.exits.push(started.exit(&name));
+        let senders = started.queues.into_iter();
+        let senders = senders.map(|(signal, sender)| (name.clone(), signal, sender));
+        self.senders.extend(senders);
+        let entrances = started.entrances.into_iter();
+        let entrances = entrances.map(|(signal, entrance)| ((id.clone(), signal), entrance));
+        self.entrances.extend(entrances);
+        self.batchers_last.extend(started.batchers);
+        let pages = started.pages.into_iter().map(|page| (id.clone(), page));
+        self.pages.extend(pages);
+        let backends = started.backends.map(|backends| (name, backends));
+        self.backends.extend(backends);
+        Ok(())
     }
 
     fn processor(

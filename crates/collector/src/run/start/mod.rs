@@ -25,7 +25,7 @@ use super::part::{Part, Running};
 use super::process::memory_bytes;
 use super::process::passage::Passage;
 use super::receive::{Entrance, Intake, Listeners, Listening, Opening, Sharing};
-use super::send::{Balancer, Sender, SenderEnd};
+use super::send::{Backends, Exit, Sender};
 use super::storage::{self, Opened, Recovery, StorageView};
 use super::tasks;
 use crate::config::service::telemetry::MetricsLevel;
@@ -95,9 +95,7 @@ pub struct Collector {
     /// Of each pipeline in the order in which data pass, pipelines before those that they feed; then
     /// what puts requests together for queues.
     stages: Vec<Arc<dyn Part>>,
-    senders: Vec<SenderEnd>,
-    /// Each with the queue before it, where there is one, and its id.
-    balancers: Vec<(Option<SenderEnd>, String, Arc<Balancer>)>,
+    exits: Vec<Exit>,
     /// Of ourselves, served to the end.
     pages: Vec<(String, Listening)>,
     /// Who are sent the own metrics.
@@ -125,8 +123,8 @@ pub struct View {
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
     /// What receivers of Kafka count, by their ids.
     pub(in crate::run) members: Vec<(String, Arc<Counts>)>,
-    /// Load balancers, by id.
-    pub balancers: Vec<(String, Arc<Balancer>)>,
+    /// Exporters with several back ends, by id.
+    pub backends: Vec<(String, Arc<dyn Backends>)>,
     /// What waiting traces may take.
     pub budget: Arc<Budget>,
     /// Storages by their ids.
@@ -145,15 +143,16 @@ pub struct View {
 
 impl View {
     /// The queue of an exporter, by its id and signal.
-    fn sender(&self, of: &(String, Signal)) -> Option<Arc<Sender>> {
+    pub(super) fn sender(&self, of: &(String, Signal)) -> Option<Arc<Sender>> {
         let mut senders = self.senders.iter();
         let found = senders.find(|(id, signal, _)| (id, signal) == (&of.0, &of.1));
         found.map(|(.., sender)| Arc::clone(sender))
     }
 
-    fn balancer(&self, of: &str) -> Option<Arc<Balancer>> {
-        let found = self.balancers.iter().find(|(id, _)| id == of);
-        found.map(|(_, balancer)| Arc::clone(balancer))
+    /// The back ends of an exporter, by its id.
+    pub(super) fn backends_of(&self, id: &str) -> Option<Arc<dyn Backends>> {
+        let found = self.backends.iter().find(|(own, _)| own == id);
+        found.map(|(_, backends)| Arc::clone(backends))
     }
 
     /// What the end of the collector waits for, in words.
@@ -169,8 +168,8 @@ impl View {
         for (id, _, sender) in &self.senders {
             waiting.extend(sending(id, sender));
         }
-        for (id, balancer) in &self.balancers {
-            for backend in balancer.view() {
+        for (id, backends) in &self.backends {
+            for backend in backends.view() {
                 let name = format!("{id} to {}", backend.endpoint);
                 waiting.extend(sending(&name, &backend.sender));
             }
@@ -236,23 +235,14 @@ impl Collector {
         let storages = build.storages.into_opened();
         let views = storages.iter();
         let views = views.map(|(id, opened)| (id.clone(), opened.view()));
-        let senders = build.senders.into_iter();
-        let balancers = build.balancers.iter();
-        let ends =
-            balancers.map(|(id, one)| (build.tiers.remove(id), id.to_string(), Arc::clone(one)));
-        let ends = ends.collect();
-        let balancers = build.balancers.into_iter();
-        let balancers: Vec<_> = balancers.map(|(id, one)| (id.to_string(), one)).collect();
         let view = Arc::new(View {
             accounts: build.accounts,
             entrances,
             processors: build.processors,
             parts: build.parts,
-            senders: senders
-                .map(|((id, signal), sender)| (id.to_string(), signal, sender))
-                .collect(),
+            senders: build.senders,
             members: members::counts(&fed),
-            balancers,
+            backends: build.backends,
             budget: build.budget,
             storages: views.collect(),
             resource: pages::resource(config),
@@ -263,7 +253,7 @@ impl Collector {
         });
         let health = Arc::new(Health::default());
         let mut pages = pages::serve(config, &view, &health, opening)?;
-        pages.extend(pages::expose(config, build.expositions, opening)?);
+        pages.extend(pages::expose(config, build.pages, opening)?);
         let owns = pages::send(config, &view, &setup.log)?;
         let intakes: Vec<_> = intakes.into_iter().map(|(_, intake)| intake).collect();
         let parts = view.parts.iter().map(|one| Arc::clone(&one.part));
@@ -281,8 +271,7 @@ impl Collector {
             listening,
             members,
             stages,
-            senders: build.ends,
-            balancers: ends,
+            exits: build.exits,
             pages,
             owns,
             view,
@@ -354,25 +343,8 @@ impl Collector {
             stage.end(until, &self.log).await;
         }
         let mut ends = tokio::task::JoinSet::new();
-        for sender in self.senders {
-            let heir = next.and_then(|next| next.sender(&sender.of));
-            ends.spawn(end_sender(sender, heir, until));
-        }
-        for (tier, id, balancer) in self.balancers {
-            let tier = tier.map(|tier| {
-                let heir = next.and_then(|next| next.sender(&tier.of));
-                (tier, heir)
-            });
-            let heir = next.and_then(|next| next.balancer(&id));
-            ends.spawn(async move {
-                if let Some((tier, heir)) = tier {
-                    end_sender(tier, heir, until).await;
-                }
-                match heir {
-                    Some(heir) => balancer.hand_to(heir, until).await,
-                    None => balancer.end(until).await,
-                }
-            });
+        for exit in self.exits {
+            ends.spawn(exit.end(next, until));
         }
         tasks::ended(&mut ends).await;
         // All that will be settled is.
@@ -394,14 +366,6 @@ impl Collector {
             .accounts
             .each_ref()
             .map(|account| account.balance())
-    }
-}
-
-/// Sends what waits, or hands it to the exporter that comes after.
-async fn end_sender(sender: SenderEnd, heir: Option<Arc<Sender>>, until: Instant) {
-    match heir {
-        Some(heir) => sender.hand_to(heir, until).await,
-        None => sender.end(until).await,
     }
 }
 

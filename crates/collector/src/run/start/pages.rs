@@ -7,12 +7,12 @@ use syntax::hex;
 
 use super::{StartError, View};
 use crate::config::service::telemetry::{MetricsLevel, Reader};
-use crate::config::{Component, Config, Extension};
+use crate::config::{Component, ComponentId, Config, Extension};
 use crate::run::Log;
 use crate::run::own::Own;
 use crate::run::page::{self, Health};
 use crate::run::receive::{Listening, Opening};
-use crate::run::send::Exposition;
+use crate::run::send::Page;
 
 /// Serves the pages of extensions and of the metrics, by their names.
 pub(super) fn serve(
@@ -55,21 +55,20 @@ pub(super) fn serve(
     Ok(pages)
 }
 
-/// Serves the pages of exporters `prometheus`, by their ids.
+/// Serves the pages of exporters, by their ids.
 pub(super) fn expose(
     config: &Config,
-    expositions: Vec<Arc<Exposition>>,
+    pages: Vec<(ComponentId, Arc<dyn Page>)>,
     opening: Opening<'_>,
 ) -> Result<Vec<(String, Listening)>, StartError> {
-    let served = expositions.into_iter().map(|exposition| {
-        let id = exposition.name.clone();
-        let page = page::exposition(exposition, opening).map_err(|why| {
+    let served = pages.into_iter().map(|(id, page)| {
+        let page = page.open(opening).map_err(|why| {
             let mut exporters = config.exporters.iter();
-            let component = exporters.find(|one| one.id.to_string() == id);
+            let component = exporters.find(|one| one.id == id);
             let place = component.map_or("", |component| &component.place);
             StartError(format!("{place}: exporter '{id}': {why}"))
         });
-        Ok((id, page?))
+        Ok((id.to_string(), page?))
     });
     served.collect()
 }

@@ -418,7 +418,7 @@ async fn all_to_their_backends(queue: &str) {
         );
     }
     until("all is sent", || traces(&balancer).held() == 0).await;
-    let view = balancer.view.balancers[0].1.view();
+    let view = balancer.view.backends[0].1.view();
     assert_eq!(view.len(), 3);
     assert!(view.iter().all(|backend| backend.attempts.failed() == 0));
     let [balance, ..] = balancer.end().await;
@@ -543,7 +543,7 @@ async fn the_addresses_of_a_host_are_backends() {
         assert!(tokio::time::Instant::now() < deadline);
     }
     until("all is sent", || traces(&balancer).exported == 20).await;
-    let (_, view) = &balancer.view.balancers[0];
+    let (_, view) = &balancer.view.backends[0];
     assert_eq!(view.view()[0].endpoint, address);
     balancer.end().await;
     sink.end().await;

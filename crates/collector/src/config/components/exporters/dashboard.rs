@@ -2,7 +2,7 @@
 
 use traces::Limits;
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
@@ -13,6 +13,16 @@ pub struct DashboardExporter {
     pub limits: Limits,
     /// The store also gets what comes to a `tail_sampling` of its pipeline, and what that decides.
     pub unsampled: bool,
+}
+
+impl ExporterSettings for DashboardExporter {
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn trace_store(&self) -> Option<DashboardExporter> {
+        Some(*self)
+    }
 }
 
 #[rustfmt::skip]
@@ -36,7 +46,7 @@ fn parse(section: &Section<'_>) -> Exporter {
     if age_max_ms < 1000 {
         section.error("max_age", "must be a second at least");
     }
-    Exporter::Dashboard(DashboardExporter {
+    Exporter::new(DashboardExporter {
         limits: Limits {
             bytes_max: section.int("max_bytes"),
             age_max_ms,

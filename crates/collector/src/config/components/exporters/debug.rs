@@ -1,6 +1,6 @@
 //! `debug`: what passes, in the log. `logging` is its old name.
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
 use crate::config::components::shared::queue;
 use crate::config::components::{EVERY, Entry, Parse, name, old_name};
 use crate::config::options::{Kind, Opt, Section, opt};
@@ -16,6 +16,12 @@ pub struct DebugExporter {
     pub sampling_thereafter: u64,
     /// Where it is told; empty: the own log.
     pub output_paths: Vec<String>,
+}
+
+impl ExporterSettings for DebugExporter {
+    fn is_ordered(&self) -> bool {
+        true
+    }
 }
 
 /// How much of the data is told.
@@ -77,7 +83,7 @@ fn parse(section: &Section<'_>) -> Exporter {
         (false, false) => output_paths.push("stdout".to_owned()),
         _ => {}
     }
-    Exporter::Debug(DebugExporter {
+    Exporter::new(DebugExporter {
         verbosity: verbosity(section),
         sampling_initial: section.int("sampling_initial"),
         sampling_thereafter: section.int("sampling_thereafter"),

@@ -1,6 +1,7 @@
 //! `file`: OTLP into files.
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
+use crate::config::components::shared::retry::Retry;
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt, required};
 
@@ -23,6 +24,25 @@ pub struct FileExporter {
     pub create_directory: bool,
     /// And with which permissions.
     pub directory_permissions: u32,
+}
+
+impl ExporterSettings for FileExporter {
+    /// A disk error is tried again without end: the disk may be full for long, and senders are told
+    /// to come back when the queue is full.
+    fn retry(&self) -> Option<Retry> {
+        Some(Retry {
+            elapsed_max: None,
+            ..Retry::default()
+        })
+    }
+
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn writes_files(&self) -> bool {
+        true
+    }
 }
 
 /// `format`
@@ -124,7 +144,7 @@ fn parse(section: &Section<'_>) -> Exporter {
     if exporter.group_by.is_some() && exporter.path.matches('*').count() != 1 {
         section.error("path", "must have one '*' where 'group_by' is on");
     }
-    Exporter::File(exporter)
+    Exporter::new(exporter)
 }
 
 fn group_by(section: &Section<'_>) -> Option<GroupBy> {

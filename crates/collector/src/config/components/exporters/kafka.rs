@@ -1,11 +1,12 @@
 //! `kafka`: traces into a topic of a Kafka cluster.
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
 use crate::config::components::shared::kafka::{self, Encoding, Encodings, KafkaClient};
 use crate::config::components::shared::queue::{self, Queue};
 use crate::config::components::shared::retry::{self, Retry};
 use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
+use crate::config::service::context::Asked;
 
 /// A producer.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +29,26 @@ pub struct KafkaExporter {
     pub queue: Option<Queue>,
     /// What becomes of failures.
     pub retry: Option<Retry>,
+}
+
+impl ExporterSettings for KafkaExporter {
+    fn queue(&self) -> Option<&Queue> {
+        self.queue.as_ref()
+    }
+
+    fn retry(&self) -> Option<Retry> {
+        self.retry
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn ask(&self, asked: &mut Asked) {
+        asked.fields.extend(self.metadata_keys.iter().cloned());
+        let keys = [&self.traces.topic_key, &self.traces.message_key];
+        asked.fields.extend(keys.into_iter().flatten().cloned());
+    }
 }
 
 /// Where traces go. What comes first here counts.
@@ -166,7 +187,7 @@ fn parse(section: &Section<'_>) -> Exporter {
         let traces = section.section("traces");
         traces.error("message_key_from_metadata_key", why);
     }
-    Exporter::Kafka(Box::new(exporter))
+    Exporter::new(exporter)
 }
 
 fn destination(section: &Section<'_>) -> Destination {

@@ -1,7 +1,8 @@
 //! `load_balancing`: each trace or service to a backend of its own.
 
-use super::Exporter;
 use super::otlp_grpc::{self, OtlpGrpcExporter};
+use super::{Exporter, ExporterSettings};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::address::host_port;
 use crate::config::components::shared::grpc;
 use crate::config::components::shared::queue::{self, Queue};
@@ -32,6 +33,36 @@ pub struct Own {
     pub retry: Option<Retry>,
     /// Time for all backends to take a batch; 0: no bound.
     pub timeout_ns: u64,
+}
+
+impl ExporterSettings for LoadBalancingExporter {
+    /// Each backend has a queue of its own besides.
+    fn queue(&self) -> Option<&Queue> {
+        self.own.as_ref()?.queue.as_ref()
+    }
+
+    fn retry(&self) -> Option<Retry> {
+        self.own.as_ref()?.retry
+    }
+
+    fn any_queue(&self) -> Option<&Queue> {
+        match &self.own {
+            Some(own) => own.queue.as_ref(),
+            None => self.otlp.queue.as_ref(),
+        }
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn auth(&self) -> Option<&ComponentId> {
+        self.otlp.client.auth.as_ref()
+    }
+
+    fn is_plain_grpc(&self) -> bool {
+        !self.otlp.client.is_tls()
+    }
 }
 
 /// `resolver`
@@ -159,12 +190,12 @@ fn parse(section: &Section<'_>) -> Exporter {
             Routing::TraceId
         }
     };
-    Exporter::LoadBalancing(Box::new(LoadBalancingExporter {
+    Exporter::new(LoadBalancingExporter {
         otlp: settings,
         resolver: resolver(&section.section("resolver")),
         routing,
         own,
-    }))
+    })
 }
 
 /// None where nothing of it is written: then batches go to the queues of the backends at once.

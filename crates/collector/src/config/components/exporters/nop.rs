@@ -1,7 +1,13 @@
 //! `nop`: data end here.
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
+
+/// An exporter that takes everything and keeps nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NopExporter;
+
+impl ExporterSettings for NopExporter {}
 
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("nop")],
@@ -9,5 +15,5 @@ pub(crate) const ENTRY: Entry = Entry {
     takes: EVERY,
     carries: EVERY,
     options: &[],
-    parse: Parse::Exporter(|_| Exporter::Nop),
+    parse: Parse::Exporter(|_| Exporter::new(NopExporter)),
 };

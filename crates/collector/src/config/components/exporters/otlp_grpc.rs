@@ -1,6 +1,7 @@
 //! `otlp_grpc`: OTLP over gRPC.
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::grpc::{self, GrpcClient};
 use crate::config::components::shared::queue::{self, Queue};
 use crate::config::components::shared::retry::{self, Retry};
@@ -16,6 +17,28 @@ pub struct OtlpGrpcExporter {
     pub queue: Option<Queue>,
     /// What becomes of failures.
     pub retry: Option<Retry>,
+}
+
+impl ExporterSettings for OtlpGrpcExporter {
+    fn queue(&self) -> Option<&Queue> {
+        self.queue.as_ref()
+    }
+
+    fn retry(&self) -> Option<Retry> {
+        self.retry
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn auth(&self) -> Option<&ComponentId> {
+        self.client.auth.as_ref()
+    }
+
+    fn is_plain_grpc(&self) -> bool {
+        !self.client.is_tls()
+    }
 }
 
 /// Options besides those of the client.
@@ -36,7 +59,7 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 fn parse(section: &Section<'_>) -> Exporter {
-    Exporter::OtlpGrpc(Box::new(of(section, grpc::client(section))))
+    Exporter::new(of(section, grpc::client(section)))
 }
 
 /// An exporter with this client, from its section.

@@ -3,7 +3,8 @@
 use otlp::Signal;
 use telemetry::settings::Encoding;
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::http::{self, HttpClient};
 use crate::config::components::shared::queue::{self, Queue};
 use crate::config::components::shared::retry::{self, Retry};
@@ -36,6 +37,30 @@ impl OtlpHttpExporter {
             Signal::Metrics => self.metrics_url.as_ref(),
             Signal::Logs => self.logs_url.as_ref(),
         }
+    }
+}
+
+impl ExporterSettings for OtlpHttpExporter {
+    fn queue(&self) -> Option<&Queue> {
+        self.queue.as_ref()
+    }
+
+    fn retry(&self) -> Option<Retry> {
+        self.retry
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn auth(&self) -> Option<&ComponentId> {
+        self.client.auth.as_ref()
+    }
+
+    /// One that names no address at all was refused where it was read.
+    fn has_address(&self, signal: Signal) -> bool {
+        let mut signals = Signal::ALL.into_iter();
+        self.url(signal).is_some() || signals.all(|other| self.url(other).is_none())
     }
 }
 
@@ -86,5 +111,5 @@ fn parse(section: &Section<'_>) -> Exporter {
     if names.iter().all(|name| section.text(name).is_empty()) {
         section.error("endpoint", "is missing: the URL of the server");
     }
-    Exporter::OtlpHttp(Box::new(exporter))
+    Exporter::new(exporter)
 }

@@ -2,7 +2,8 @@
 
 use otlp::Signal;
 
-use super::Exporter;
+use super::{Exporter, ExporterSettings};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::http::{self, HttpServer};
 use crate::config::components::shared::queue;
 use crate::config::components::{Entry, Parse, name};
@@ -29,6 +30,17 @@ pub struct PrometheusExporter {
     pub scope_labels: bool,
     /// The attributes of a resource that become labels of its series.
     pub resource_labels: ResourceLabels,
+}
+
+impl ExporterSettings for PrometheusExporter {
+    /// Deltas are added up in the order in which they come.
+    fn is_ordered(&self) -> bool {
+        true
+    }
+
+    fn server_auth(&self) -> Option<&ComponentId> {
+        self.server.auth.as_ref()
+    }
 }
 
 /// How names of metrics and labels are made.
@@ -124,7 +136,7 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 fn parse(section: &Section<'_>) -> Exporter {
-    Exporter::Prometheus(Box::new(PrometheusExporter {
+    Exporter::new(PrometheusExporter {
         server: http::server(section),
         namespace: section.text("namespace"),
         const_labels: const_labels(section),
@@ -134,7 +146,7 @@ fn parse(section: &Section<'_>) -> Exporter {
         translation: translation(section),
         scope_labels: !section.flag("without_scope_info"),
         resource_labels: resource_labels(section),
-    }))
+    })
 }
 
 fn const_labels(section: &Section<'_>) -> Vec<(String, String)> {

@@ -48,7 +48,7 @@ mod tests {
 
     use export::Delays;
 
-    use crate::config::{Exporter, exporter};
+    use crate::config::exporter;
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_and_end() {
@@ -56,10 +56,7 @@ mod tests {
             "otlphttp: { endpoint: 'http://x', retry_on_failure: { initial_interval: 1s, randomization_factor: 0, \
              multiplier: 2, max_interval: 4s, max_elapsed_time: 20s } }",
         );
-        let Exporter::OtlpHttp(exporter) = exporter else {
-            panic!("{exporter:?}");
-        };
-        let mut delays = Delays::new(exporter.retry);
+        let mut delays = Delays::new(exporter.retry());
         let mut all = Vec::new();
         while let Some(wait) = delays.next(None) {
             all.push(wait.as_secs());
@@ -67,8 +64,8 @@ mod tests {
         }
         assert_eq!(all, [1, 2, 4, 4, 4, 4]);
         let asked = Some(Duration::from_secs(9));
-        assert_eq!(Delays::new(exporter.retry).next(asked), asked);
+        assert_eq!(Delays::new(exporter.retry()).next(asked), asked);
         let asked = Some(Duration::from_secs(21));
-        assert_eq!(Delays::new(exporter.retry).next(asked), None);
+        assert_eq!(Delays::new(exporter.retry()).next(asked), None);
     }
 }

@@ -6,7 +6,9 @@
 //! anew for those that remain.
 
 mod attempts;
+mod exporter;
 mod k8s;
+mod metrics;
 mod resolve;
 mod ring;
 mod split;
@@ -26,17 +28,16 @@ use tokio::time::Instant;
 pub use attempts::Attempts;
 pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
 pub(in crate::run) use split::split_by;
-pub(super) use tier::Remains;
 
 use self::ring::Ring;
-use super::{Around, Common, Files, Outside, Sender, SenderEnd, Target, outlet, queue};
+use super::{QueueDeps, QueueSettings, Sender, SenderEnd, SignalDeps, outlet, queue};
 use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
 use crate::run::consume::{Consumer, Permit, Permits, Refusal, Refused, refused};
 use crate::run::data::Batch;
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::storage::Pledge;
-use crate::run::tasks::{ended, ended_by};
+use crate::run::tasks::ended_by;
 
 /// Backends that are used, of those that a host has.
 const BACKENDS_MAX: usize = 1024;
@@ -49,7 +50,7 @@ const NO_BACKENDS: &str = "it knows no backend";
 pub struct Balancer {
     name: String,
     settings: LoadBalancingExporter,
-    common: Common,
+    common: SignalDeps,
     /// Itself, for what goes on its way again.
     own: Weak<Balancer>,
     table: Mutex<Arc<Table>>,
@@ -120,26 +121,6 @@ impl Backend {
     }
 }
 
-/// A backend as its metrics tell of it.
-pub struct BackendView {
-    /// Its address.
-    pub endpoint: String,
-    /// Its queue.
-    pub sender: Arc<Sender>,
-    /// What became of what was sent to it.
-    pub attempts: Arc<Attempts>,
-}
-
-/// Backends of a balancer whose attempts fail.
-pub struct FailingBackends {
-    /// Time of the latest start of a failure, in nanoseconds since the UNIX epoch.
-    pub since_ns: u64,
-    /// The failure of one of them, and how many there are.
-    pub why: String,
-    /// Whether all backends fail.
-    pub are_all: bool,
-}
-
 /// What a resolver did.
 #[derive(Default)]
 pub struct Counts {
@@ -158,7 +139,7 @@ pub struct Counts {
 pub(in crate::run) fn start(
     name: &str,
     settings: &LoadBalancingExporter,
-    common: &Common,
+    common: &SignalDeps,
 ) -> Result<Arc<Balancer>, String> {
     start_in(&k8s::Pod::own(), name, settings, common)
 }
@@ -168,7 +149,7 @@ fn start_in(
     pod: &k8s::Pod,
     name: &str,
     settings: &LoadBalancingExporter,
-    common: &Common,
+    common: &SignalDeps,
 ) -> Result<Arc<Balancer>, String> {
     // What cannot be used in the settings is told now, not with the first backend.
     let probe = settings.otlp.client.to("localhost:4317");
@@ -209,53 +190,6 @@ impl Balancer {
 
     fn table(&self) -> Arc<Table> {
         Arc::clone(&lock(&self.table))
-    }
-
-    /// Its backends, sorted by their addresses.
-    #[must_use]
-    pub fn view(&self) -> Vec<BackendView> {
-        let backends = self.backends();
-        let running = backends
-            .running
-            .iter()
-            .map(|(endpoint, backend)| BackendView {
-                endpoint: endpoint.clone(),
-                sender: Arc::clone(&backend.sender),
-                attempts: Arc::clone(&backend.attempts),
-            });
-        let mut view: Vec<_> = running.collect();
-        view.sort_by(|a, b| a.endpoint.cmp(&b.endpoint));
-        view
-    }
-
-    /// Its backends whose attempts fail, if any does. A balancer without a backend fails too.
-    #[must_use]
-    pub fn failing(&self) -> Option<FailingBackends> {
-        let since_ns = self.no_backends_since_ns.load(Relaxed);
-        if since_ns > 0 {
-            return Some(FailingBackends {
-                since_ns,
-                why: NO_BACKENDS.to_owned(),
-                are_all: true,
-            });
-        }
-        let backends = self.view();
-        let failing = backends.iter().filter_map(|backend| {
-            let failing = backend.sender.failing()?;
-            Some((&backend.endpoint, failing))
-        });
-        let failing: Vec<_> = failing.collect();
-        let (endpoint, first) = failing.first()?;
-        Some(FailingBackends {
-            since_ns: { failing.iter().map(|(_, failing)| failing.since_ns) }.max()?,
-            why: format!(
-                "{} of {} backends fail, such as {endpoint}: {}",
-                failing.len(),
-                backends.len(),
-                first.why
-            ),
-            are_all: failing.len() == backends.len(),
-        })
     }
 
     /// The name of its resolver.
@@ -332,27 +266,20 @@ impl Balancer {
         }
         let otlp = &self.settings.otlp;
         let attempts = Arc::new(Attempts::default());
-        let client = Box::new(outlet::grpc(
+        let client = outlet::grpc(
             &otlp.client.to(&endpoint),
             Signal::Traces,
             (&self.common.auth, &self.common.proxies),
-        )?);
-        let target = Target::Backend(client, Arc::clone(&attempts));
+        )?;
+        let target = exporter::Backend::new(client, &attempts);
         let rules = otlp.queue.as_ref().and_then(BatchRules::of_queue);
-        let around = Around {
-            queue: otlp.queue.clone(),
-            retry: otlp.retry,
-        };
-        let outside = Outside {
+        let deps = QueueDeps {
             common: &self.common,
             stored: None,
-            files: &mut Files::new(),
-            expositions: &mut Vec::new(),
-            traces: None,
-            balancer: None,
         };
         let name = format!("{} ({endpoint})", self.name);
-        let (sender, end) = queue::start(&name, (target, Signal::Traces), around, outside)?;
+        let settings = QueueSettings::of(otlp);
+        let (sender, end) = queue::start(&name, (target, Signal::Traces), settings, deps);
         let next = Arc::clone(&sender) as Arc<dyn Consumer>;
         let backend = Backend {
             batcher: rules.map(|rules| batch::start(rules, next)),
@@ -384,32 +311,6 @@ impl Balancer {
         }
         // Those that have ended need not be remembered.
         while backends.tasks.try_join_next().is_some() {}
-    }
-
-    /// Sends what waits until a time; what is left then is lost, and counted.
-    pub async fn end(&self, until: Instant) {
-        self.end_resolving(until).await;
-        let mut ends = JoinSet::new();
-        for backend in self.take_running() {
-            ends.spawn(backend.end(until));
-        }
-        ended(&mut ends).await;
-    }
-
-    /// Ends without sending what waits: that goes to another load balancer, as there is room. What
-    /// has none until a time is lost.
-    pub async fn hand_to(&self, other: Arc<Balancer>, until: Instant) {
-        self.end_resolving(until).await;
-        let mut ends = JoinSet::new();
-        for backend in self.take_running() {
-            let other = Arc::clone(&other);
-            ends.spawn(async move {
-                for (batch, pledge) in backend.leave().await {
-                    super::hand_over(&*other, batch, pledge, Some(until)).await;
-                }
-            });
-        }
-        ended(&mut ends).await;
     }
 
     fn take_running(&self) -> Vec<Backend> {

@@ -18,7 +18,7 @@ use crate::run::account::Account;
 use crate::run::account::Loss;
 use crate::run::auth::Authenticators;
 use crate::run::consume::Does;
-use crate::run::send::Room;
+use crate::run::send::{Backends as _, Room};
 
 pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter {
     LoadBalancingExporter {
@@ -71,8 +71,8 @@ fn started(settings: &LoadBalancingExporter) -> Arc<Balancer> {
     start("lb", settings, &common()).unwrap()
 }
 
-pub(super) fn common() -> Common {
-    Common {
+pub(super) fn common() -> SignalDeps {
+    SignalDeps {
         account: Arc::default(),
         auth: Authenticators::default(),
         proxies: Proxies::default(),
@@ -310,4 +310,18 @@ async fn without_backends_senders_wait() {
     refused.batch.receipt.refuse();
     balancer.resolved(vec!["127.0.0.1".to_owned()]);
     assert_eq!(balancer.view()[0].endpoint, "127.0.0.1:4317");
+}
+
+#[tokio::test]
+async fn hosts_are_asked_for_as_often_as_the_settings_say() {
+    let exporter = crate::config::exporter(
+        "loadbalancing: { protocol: { otlp: { tls: { insecure: true } } }, \
+         resolver: { dns: { hostname: 127.0.0.1, port: '1', interval: 1ms } } }",
+    );
+    let often = start("lb", exporter.get().expect("a balancer"), &common()).unwrap();
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while often.counts.resolved.load(Relaxed) <= 10 {
+        assert!(Instant::now() < deadline, "it was not asked for");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }

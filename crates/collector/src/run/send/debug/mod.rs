@@ -8,9 +8,12 @@ mod text;
 
 use std::sync::{Mutex, PoisonError};
 
+use export::client::Outcome;
 use otlp::view::View;
 use tokio::time::{Duration, Instant};
 
+use super::target::TAKEN;
+use super::{ExporterDeps, QueueSettings, StartExporter, Started, Target};
 use crate::config::Signal;
 use crate::config::components::exporters::debug::{DebugExporter, Verbosity};
 use crate::run::Log;
@@ -20,7 +23,24 @@ use output::Output;
 /// `sampling_initial` and `sampling_thereafter` count within this time.
 const SAMPLING_TICK: Duration = Duration::from_secs(1);
 
-pub(super) struct Debug {
+impl StartExporter for DebugExporter {
+    fn start(&self, deps: ExporterDeps<'_, '_>) -> Result<Started, String> {
+        let name = deps.name;
+        let settings = || QueueSettings::of(self);
+        deps.queues(settings, |deps, _| Debug::new(name, self, &deps.log))
+    }
+}
+
+impl Target for Debug {
+    type Prepared = ();
+
+    async fn send(&self, batch: &Batch, (): &mut ()) -> Outcome {
+        self.tell(batch);
+        TAKEN
+    }
+}
+
+struct Debug {
     name: String,
     verbosity: Verbosity,
     output: Output,
@@ -30,7 +50,7 @@ pub(super) struct Debug {
 impl Debug {
     /// # Errors
     /// Which file cannot be opened, and why.
-    pub(super) fn new(name: &str, settings: &DebugExporter, log: &Log) -> Result<Debug, String> {
+    fn new(name: &str, settings: &DebugExporter, log: &Log) -> Result<Debug, String> {
         Ok(Debug {
             name: name.to_owned(),
             verbosity: settings.verbosity,
@@ -39,7 +59,7 @@ impl Debug {
         })
     }
 
-    pub(super) fn tell(&self, batch: &Batch) {
+    fn tell(&self, batch: &Batch) {
         let sampling = self.sampling.lock();
         let mut sampling = sampling.unwrap_or_else(PoisonError::into_inner);
         if !sampling.is_told(batch.signal, Instant::now()) {

@@ -3,16 +3,15 @@
 mod group;
 mod rotate;
 
-use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use export::Retry;
 use export::client::Outcome;
 
+use super::{ExporterDeps, QueueSettings, StartExporter, Started, Target};
 use crate::config::Signal;
 use crate::config::components::exporters::file::{FileExporter, Format};
 use crate::run::data::Batch;
@@ -22,20 +21,24 @@ use rotate::Writer;
 /// What the Collector's zstd takes where nothing is said.
 const ZSTD_LEVEL: i32 = 3;
 
-/// The delays of attempts after a disk error. A batch is never given up: the disk may be full for
-/// long, and senders are told to come back when the queue is full.
-pub(super) fn retry() -> Retry {
-    Retry {
-        elapsed_max: None,
-        ..Retry::default()
+impl StartExporter for FileExporter {
+    /// The signals of an exporter share its file.
+    fn start(&self, deps: ExporterDeps<'_, '_>) -> Result<Started, String> {
+        let file = Arc::new(File::open(self)?);
+        deps.queues(|| QueueSettings::of(self), |_, _| Ok(Arc::clone(&file)))
     }
 }
 
-/// Files by the exporter that writes them: its signals share one.
-pub type Files = HashMap<String, Arc<File>>;
+impl Target for Arc<File> {
+    type Prepared = Option<Pending>;
+
+    async fn send(&self, batch: &Batch, prepared: &mut Option<Pending>) -> Outcome {
+        write(self, batch, prepared).await
+    }
+}
 
 /// What an exporter writes to.
-pub struct File {
+struct File {
     to: Mutex<To>,
     format: Format,
     zstd: bool,
@@ -48,20 +51,6 @@ enum To {
 }
 
 impl File {
-    /// The file of an exporter, opened where it is not yet.
-    pub(super) fn of(
-        files: &mut Files,
-        name: &str,
-        settings: &FileExporter,
-    ) -> Result<Arc<File>, String> {
-        if let Some(file) = files.get(name) {
-            return Ok(Arc::clone(file));
-        }
-        let file = Arc::new(File::open(settings)?);
-        files.insert(name.to_owned(), Arc::clone(&file));
-        Ok(file)
-    }
-
     fn open(settings: &FileExporter) -> Result<File, String> {
         let path = Path::new(&settings.path);
         let failed = |error: std::io::Error| format!("{}: {error}", settings.path);
@@ -148,7 +137,7 @@ pub(super) struct Attempt {
 }
 
 /// The part of a batch that earlier attempts did not write.
-pub(super) struct Pending {
+struct Pending {
     rest: Bytes,
     rejected: u64,
     why: String,
@@ -156,11 +145,7 @@ pub(super) struct Pending {
 
 /// Writes a batch, on a thread that may wait. A disk error leaves in `pending` what the next
 /// attempt has to write, so that no record is written twice.
-pub(super) async fn write(
-    file: &Arc<File>,
-    batch: &Batch,
-    pending: &mut Option<Pending>,
-) -> Outcome {
+async fn write(file: &Arc<File>, batch: &Batch, pending: &mut Option<Pending>) -> Outcome {
     let before = pending.take().unwrap_or_else(|| Pending {
         rest: batch.bytes.clone(),
         rejected: 0,

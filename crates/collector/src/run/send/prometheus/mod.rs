@@ -2,6 +2,7 @@
 
 mod accumulate;
 mod escape;
+mod exporter;
 mod labels;
 mod names;
 mod native;
@@ -40,10 +41,8 @@ const TOLD_CHARS_MAX: usize = 100;
 
 /// The series of an exporter.
 pub struct Exposition {
-    /// The exporter's id.
-    pub name: String,
     /// The server of its page.
-    pub server: HttpServer,
+    server: HttpServer,
     send_timestamps: bool,
     open_metrics: bool,
     labeller: Labeller,
@@ -91,14 +90,13 @@ impl Rejected {
 }
 
 impl Exposition {
-    pub(super) fn new(name: &str, settings: &PrometheusExporter) -> Arc<Exposition> {
+    pub(super) fn new(settings: &PrometheusExporter) -> Arc<Exposition> {
         let expiration = Duration::from_nanos(settings.metric_expiration_ns);
         let limits = Limits {
             series_max: SERIES_MAX,
             held_bytes_max: HELD_BYTES_MAX,
         };
         Arc::new(Exposition {
-            name: name.to_owned(),
             server: settings.server.clone(),
             send_timestamps: settings.send_timestamps,
             open_metrics: settings.open_metrics,
@@ -302,23 +300,20 @@ mod tests {
             port: 0,
             family: Family::Any,
         };
-        let exposition = Exposition::new(
-            "prometheus",
-            &PrometheusExporter {
-                server: HttpServer::plain(listen),
-                namespace: String::new(),
-                const_labels: Vec::new(),
-                send_timestamps: false,
-                metric_expiration_ns: 0,
-                open_metrics: true,
-                translation: Translation {
-                    suffixes: true,
-                    utf8: false,
-                },
-                scope_labels: true,
-                resource_labels: ResourceLabels::default(),
+        let exposition = Exposition::new(&PrometheusExporter {
+            server: HttpServer::plain(listen),
+            namespace: String::new(),
+            const_labels: Vec::new(),
+            send_timestamps: false,
+            metric_expiration_ns: 0,
+            open_metrics: true,
+            translation: Translation {
+                suffixes: true,
+                utf8: false,
             },
-        );
+            scope_labels: true,
+            resource_labels: ResourceLabels::default(),
+        });
         let accept = "application/openmetrics-text";
         let mut sent: Vec<_> = (0..PAGES_MAX).map(|_| exposition.page(accept)).collect();
         let is_empty = |page: &Option<(String, Bytes)>| {

@@ -10,12 +10,15 @@ use tokio::sync::watch;
 use super::Shared;
 use crate::run::account::Loss;
 use crate::run::data::Batch;
-use crate::run::send::Prepared;
-use crate::run::send::stored;
+use crate::run::send::{Target, stored};
 use crate::run::storage::{Ending, Fate};
 
 /// One of those who empty a queue.
-pub(super) async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>) {
+pub(super) async fn consume<T: Target>(
+    shared: Arc<Shared>,
+    target: Arc<T>,
+    mut cut: watch::Receiver<bool>,
+) {
     loop {
         let came = shared.came.notified();
         if shared.is_leaving() {
@@ -34,7 +37,7 @@ pub(super) async fn consume(shared: Arc<Shared>, mut cut: watch::Receiver<bool>)
         shared.came.notify_one();
         count(&shared.counts.in_flight, 1);
         let delivered = tokio::select! {
-            delivered = deliver(&shared, &waiting.batch) => delivered,
+            delivered = deliver(&shared, &*target, &waiting.batch) => delivered,
             () = is_cut(&mut cut) => Delivered::NotYet,
         };
         shared.counts.in_flight.fetch_sub(1, Relaxed);
@@ -65,11 +68,11 @@ enum Delivered {
     NotYet,
 }
 
-async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
+async fn deliver<T: Target>(shared: &Shared, target: &T, batch: &Batch) -> Delivered {
     let mut delays = Delays::new(shared.retry);
-    let mut prepared = Prepared::default();
+    let mut prepared = T::Prepared::default();
     loop {
-        let outcome = shared.target.send(batch, &mut prepared).await;
+        let outcome = target.send(batch, &mut prepared).await;
         shared.came_to(&outcome);
         let (after, why) = match outcome {
             Outcome::Taken { rejected, message } => {
@@ -84,7 +87,7 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
             }
             Outcome::Refused(why) => {
                 batch.receipt.custody.fail(Fate::Refused);
-                lose(shared, batch, &prepared, &why);
+                lose(shared, batch, T::records_left(batch, &prepared), &why);
                 return Delivered::Settled(Ending::Never);
             }
             Outcome::Busy { after, why } => (after, why),
@@ -97,16 +100,15 @@ async fn deliver(shared: &Shared, batch: &Batch) -> Delivered {
                 }
             }
             None => {
-                lose(shared, batch, &prepared, &why);
+                lose(shared, batch, T::records_left(batch, &prepared), &why);
                 return Delivered::Settled(Ending::Failed);
             }
         }
     }
 }
 
-/// What nobody has taken of a batch is lost.
-fn lose(shared: &Shared, batch: &Batch, prepared: &Prepared, why: &str) {
-    let records = prepared.records_left(batch);
+/// Those records of a batch that nobody has taken are lost.
+fn lose(shared: &Shared, batch: &Batch, records: u64, why: &str) {
     count(&shared.counts.sent, batch.records - records);
     count(&shared.counts.failed, records);
     batch.receipt.lose(records, Loss::ExportFailed);

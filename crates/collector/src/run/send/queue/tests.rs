@@ -6,11 +6,12 @@ use bytes::Bytes;
 
 use super::*;
 use crate::config::source::Outside as Source;
-use crate::config::{self, Exporter};
+use crate::config::{self, Config, Exporter};
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 use crate::run::consume::FanOut;
-use crate::run::send::{self, Common, Files, Room};
+use crate::run::send::{Exit, ExporterDeps, Room};
+use crate::run::storage::Storages;
 
 /// Queues of the back end that is gone. Each has room for [`QUEUE_BATCHES`] at most.
 const QUEUES: [&str; 3] = [
@@ -36,16 +37,27 @@ fn exporters(gone: &str, queue: &str) -> config::Config {
     config.unwrap_or_else(|faults| panic!("{faults:?}"))
 }
 
-fn started(common: &Common, exporter: &Exporter) -> (Arc<Sender>, SenderEnd) {
-    let outside = Outside {
-        common,
-        stored: None,
-        files: &mut Files::new(),
-        expositions: &mut Vec::new(),
+fn started(
+    config: &Config,
+    (accounts, room): (&[Arc<Account>; 3], &Arc<Room>),
+    exporter: &Exporter,
+) -> (Arc<Sender>, Exit) {
+    let log = Log::new(|_, _| {});
+    let deps = ExporterDeps {
+        name: "out",
+        signals: vec![Signal::Traces],
         traces: None,
-        balancer: None,
+        log: &log,
+        accounts,
+        auth: &Authenticators::default(),
+        proxies: &config.proxies,
+        room,
+        storages: &mut Storages::new(config, &log),
     };
-    send::start("out", exporter, Signal::Traces, outside).expect("an exporter")
+    let mut started = exporter.start(deps).expect("an exporter");
+    let exit = started.exit("out");
+    let (_, sender) = started.queues.remove(0);
+    (sender, exit)
 }
 
 fn batch(account: &Arc<Account>) -> Batch {
@@ -75,27 +87,22 @@ async fn one_lives_and_one_is_gone(queue: &str) {
     let (gone, listener) = nobody();
     drop(listener);
     let config = exporters(&gone.to_string(), queue);
-    let common = Common {
-        account: Arc::default(),
-        auth: Authenticators::default(),
-        proxies: config.proxies.clone(),
-        room: Room::new(1 << 30),
-        log: Log::new(|_, _| {}),
-    };
+    let accounts = <[Arc<Account>; 3]>::default();
+    let (account, room) = (&accounts[Signal::Traces as usize], Room::new(1 << 30));
     let of = |name: &str| {
         let mut all = config.exporters.iter();
         &all.find(|each| each.id.to_string() == name)
             .expect(name)
             .settings
     };
-    let (good, good_end) = started(&common, of("nop"));
-    let (dead, dead_end) = started(&common, of("otlphttp"));
+    let (good, good_end) = started(&config, (&accounts, &room), of("nop"));
+    let (dead, dead_end) = started(&config, (&accounts, &room), of("otlphttp"));
     let both = FanOut::new(vec![Arc::clone(&good) as _, Arc::clone(&dead) as _]);
 
     // As long as it may be a hitch, what is full holds the sender up.
     let mut sent = 0;
     let refusal = loop {
-        match both.consume(batch(&common.account)) {
+        match both.consume(batch(account)) {
             Ok(()) => sent += RECORDS,
             Err(refused) => break refused,
         }
@@ -114,7 +121,7 @@ async fn one_lives_and_one_is_gone(queue: &str) {
     }
     let before = dead.counts().passed_by.load(Relaxed);
     for _ in 0..100 {
-        both.consume(batch(&common.account)).expect("one has room");
+        both.consume(batch(account)).expect("one has room");
         sent += RECORDS;
         tokio::task::yield_now().await;
     }
@@ -122,11 +129,11 @@ async fn one_lives_and_one_is_gone(queue: &str) {
     assert!(passed_by >= (100 - QUEUE_BATCHES) * RECORDS, "{passed_by}");
 
     let until = Instant::now() + Duration::from_secs(1);
-    good_end.end(until).await;
-    dead_end.end(until).await;
+    good_end.end(None, until).await;
+    dead_end.end(None, until).await;
     assert_eq!(good.counts().sent.load(Relaxed), sent);
     assert_eq!(dead.counts().sent.load(Relaxed), 0);
-    let balance = common.account.balance();
+    let balance = account.balance();
     assert_eq!((balance.accepted, balance.held()), (sent, 0));
     assert_eq!(balance.exported, 0, "not all exporters have them");
 }

@@ -80,10 +80,3 @@ async fn what_goes_together_is_a_trace_or_a_service() {
     assert_eq!(spread("").await, [1, 2]);
     assert_eq!(spread("routing_key: service,").await, [2, 1]);
 }
-
-#[tokio::test]
-async fn hosts_are_asked_for_as_often_as_the_settings_say() {
-    let often = balancer("resolver: { dns: { hostname: 127.0.0.1, port: '1', interval: 1ms } }");
-    let counts = &often.view.balancers[0].1.counts;
-    until("it was asked for", || counts.resolved.load(Relaxed) > 10).await;
-}

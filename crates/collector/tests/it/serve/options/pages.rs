@@ -279,7 +279,7 @@ async fn balanced(backends: &str, failing: usize) -> (String, serde_json::Value)
          service: {{ {NO_METRICS}, extensions: [healthcheckv2], pipelines: {{ traces: {{ receivers: [otlp], exporters: [loadbalancing] }} }} }}"
     ));
     taken(&grpc(&probed), request(0, 100)).await;
-    let (_, balancer) = &probed.view.balancers[0];
+    let (_, balancer) = &probed.view.backends[0];
     until("attempts fail", || {
         let backends = balancer.view();
         let failing_now = backends.iter().filter(|one| one.sender.failing().is_some());

@@ -10,8 +10,9 @@ use server::{Asked, PATIENCE, Server};
 use tokio::time::Instant;
 
 use super::*;
-use crate::config::components::exporters::load_balancing::Resolver;
-use crate::config::{Exporter, exporter};
+use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
+use crate::config::exporter;
+use crate::run::send::Backends as _;
 use crate::run::send::balance::{start_in, tests};
 
 fn service(namespace: Option<&str>, return_hostnames: bool) -> K8s {
@@ -20,11 +21,9 @@ fn service(namespace: Option<&str>, return_hostnames: bool) -> K8s {
         "loadbalancing: {{ protocol: {{ otlp: }}, resolver: {{ k8s: {{ service: sampler{namespace}, \
          ports: [4316], timeout: 61s, return_hostnames: {return_hostnames} }} }} }}"
     ));
-    match exporter {
-        Exporter::LoadBalancing(exporter) => match exporter.resolver {
-            Resolver::K8s(service) => service,
-            other => panic!("{other:?}"),
-        },
+    let exporter: &LoadBalancingExporter = exporter.get().expect("a balancer");
+    match &exporter.resolver {
+        Resolver::K8s(service) => service.clone(),
         other => panic!("{other:?}"),
     }
 }
