@@ -8,6 +8,7 @@ use telemetry::settings::{OtlpGrpc, OtlpHttp, Signal};
 
 use crate::grpc::Grpc;
 use crate::http::Http;
+pub use crate::http::RemoteWrite;
 pub use crate::proxy::{Proxies, Proxy};
 pub use crate::sink::{Outcome, Prepared};
 
@@ -103,6 +104,20 @@ impl Client {
         options: HttpOptions,
     ) -> Result<Client, String> {
         let http = Http::otlp(settings, signal, options)?;
+        Ok(Client(Kind::Http(Box::new(http))))
+    }
+
+    /// A client of a receiver of Prometheus Remote-Write. Must be called within the runtime. Bodies are
+    /// the caller's.
+    ///
+    /// # Errors
+    /// Some settings cannot be used.
+    pub fn remote_write(
+        settings: &OtlpHttp,
+        version: RemoteWrite,
+        options: HttpOptions,
+    ) -> Result<Client, String> {
+        let http = Http::remote_write(settings, version, options)?;
         Ok(Client(Kind::Http(Box::new(http))))
     }
 

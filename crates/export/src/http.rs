@@ -38,6 +38,8 @@ use otlp::json;
 
 /// Our name in `User-Agent`.
 pub(crate) const AGENT: &str = concat!("spangate/", env!("CARGO_PKG_VERSION"));
+/// The header field with the version of Prometheus Remote-Write.
+const WRITE_VERSION: &str = "x-prometheus-remote-write-version";
 /// The time limit of a request to Zipkin, which has no option for it.
 const ZIPKIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// An exporter over HTTP.
@@ -60,6 +62,30 @@ enum Form {
     Protobuf,
     Json(Signal),
     Zipkin(Zipkin),
+    /// The caller's, for Prometheus.
+    RemoteWrite,
+}
+
+/// A version of Prometheus Remote-Write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemoteWrite {
+    /// 1.0
+    One,
+    /// 2.0
+    Two,
+}
+
+impl RemoteWrite {
+    /// The content type, and the field `X-Prometheus-Remote-Write-Version`.
+    fn fields(self) -> (&'static str, &'static str) {
+        match self {
+            RemoteWrite::One => ("application/x-protobuf", "0.1.0"),
+            RemoteWrite::Two => (
+                "application/x-protobuf;proto=io.prometheus.write.v2.Request",
+                "2.0.0",
+            ),
+        }
+    }
 }
 
 impl Http {
@@ -72,6 +98,31 @@ impl Http {
             Encoding::Protobuf => (Form::Protobuf, "application/x-protobuf"),
             Encoding::Json => (Form::Json(signal), "application/json"),
         };
+        Http::with(settings, (form, content), options, &[])
+    }
+
+    pub(crate) fn remote_write(
+        settings: &OtlpHttp,
+        version: RemoteWrite,
+        options: HttpOptions,
+    ) -> Result<Http, String> {
+        let (content, version) = version.fields();
+        let own = [
+            (CONTENT_TYPE, content),
+            (HeaderName::from_static(WRITE_VERSION), version),
+            (USER_AGENT, AGENT),
+            (CONTENT_ENCODING, "snappy"),
+        ];
+        Http::with(settings, (Form::RemoteWrite, content), options, &own)
+    }
+
+    /// `own`: fields that the settings cannot change.
+    fn with(
+        settings: &OtlpHttp,
+        (form, content): (Form, &'static str),
+        options: HttpOptions,
+        own: &[(HeaderName, &'static str)],
+    ) -> Result<Http, String> {
         let timeout = Duration::from_millis(u64::from(settings.timeout_ms));
         let mut http = Http::new(
             &settings.endpoint,
@@ -93,6 +144,10 @@ impl Http {
         }
         for (name, value) in header_map(&settings.headers)?.iter() {
             http.headers.insert(name, value.clone());
+        }
+        for (name, value) in own {
+            let value = HeaderValue::from_static(value);
+            http.headers.insert(name, value);
         }
         Ok(http)
     }
@@ -165,6 +220,7 @@ impl Http {
             Form::Protobuf => request.frames,
             Form::Json(signal) => vec![json::encode(*signal, &request.flat()).into()],
             Form::Zipkin(settings) => vec![zipkin::encode(settings, &request.flat())?.into()],
+            Form::RemoteWrite => return Err("requests are made elsewhere".into()),
         };
         self.pack(frames)
     }
@@ -234,9 +290,11 @@ impl Http {
             return match self.form {
                 Form::Protobuf => reply::protobuf(&body),
                 Form::Json(_) => reply::json(&body),
-                Form::Zipkin(_) => Outcome::TAKEN,
+                Form::Zipkin(_) | Form::RemoteWrite => Outcome::TAKEN,
             };
         }
+        // Prometheus Remote-Write: receivers say by any 5xx that the request may succeed later.
+        let may_succeed = matches!(self.form, Form::RemoteWrite) && status.is_server_error();
         let why = format!("status {status}");
         match status {
             StatusCode::TOO_MANY_REQUESTS
@@ -246,6 +304,7 @@ impl Http {
                 after: after.and_then(|after| retry_after(&after)),
                 why,
             },
+            _ if may_succeed => Outcome::busy(why),
             _ => {
                 let said = reply::error_text(&body.unwrap_or_default());
                 Outcome::Refused(if said.is_empty() {

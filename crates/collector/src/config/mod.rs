@@ -121,9 +121,12 @@ pub(crate) fn receiver(text: &str) -> Receiver {
 #[cfg(test)]
 fn piped(receiver: &str, exporter: &str) -> Config {
     let [from, to] = [receiver, exporter].map(|text| text.split(':').next().unwrap_or_default());
+    let entry = Role::Exporter.entry(to);
+    let signal = entry.and_then(|entry| entry.takes.first().copied());
+    let signal = signal.unwrap_or(Signal::Traces);
     let yaml = format!(
         "yaml:{{ receivers: {{ {receiver} }}, exporters: {{ {exporter} }}, \
-         service: {{ pipelines: {{ traces: {{ receivers: [{from}], exporters: [{to}] }} }} }} }}"
+         service: {{ pipelines: {{ {signal}: {{ receivers: [{from}], exporters: [{to}] }} }} }} }}"
     );
     let outside = Outside {
         variable: &|_| None,

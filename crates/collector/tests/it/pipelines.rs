@@ -20,7 +20,7 @@ exporters:
   debug:
   otlp/traces: { endpoint: tempo:4317, tls: { insecure: true } }
   otlphttp: { endpoint: http://loki:3100/otlp/ }
-  prometheusremotewrite: { endpoint: http://mimir/api/v1/push }
+  elasticsearch: { endpoint: http://search:9200 }
 extensions:
   health_check:
   pprof:
@@ -28,7 +28,7 @@ service:
   extensions: [health_check]
   pipelines:
     traces: { receivers: [otlp], processors: [memory_limiter, batch], exporters: [otlp/traces, debug] }
-    metrics: { receivers: [otlp, prometheus], processors: [batch], exporters: [prometheusremotewrite] }
+    metrics: { receivers: [otlp, prometheus], processors: [batch], exporters: [elasticsearch] }
     logs/app: { receivers: [otlp], processors: [resource, batch], exporters: [otlphttp] }
 ";
 
@@ -72,7 +72,7 @@ fn other_signals_with_a_missing_part_are_listed() {
                 "34: service::pipelines::metrics: is not started: its receiver 'prometheus' is of the type 'prometheus'"
             ),
             part(
-                "80: service::pipelines::metrics: is not started: its exporter 'prometheusremotewrite' is of the type 'prometheusremotewrite'"
+                "80: service::pipelines::metrics: is not started: its exporter 'elasticsearch' is of the type 'elasticsearch'"
             ),
         ]
     );

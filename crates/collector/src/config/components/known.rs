@@ -40,7 +40,7 @@ const PROCESSORS: &[&str] = &[
 
 #[rustfmt::skip]
 const EXPORTERS: &[&str] = &[
-    "zipkin", "prometheusremotewrite", "prometheus_remote_write", "elasticsearch", "datadog", "awsxray",
+    "zipkin", "elasticsearch", "datadog", "awsxray",
     "awsemf", "awscloudwatchlogs", "awss3", "aws_s3", "awskinesis", "azuremonitor", "azure_monitor", "azuredataexplorer", "azure_data_explorer", "azureblob", "googlecloud",
     "google_cloud", "googlecloudpubsub", "googlemanagedprometheus", "googlecloudstorage", "loki", "splunk_hec", "signalfx", "sapm", "clickhouse", "coralogix", "dataset",
     "carbon", "cassandra", "doris", "faro", "honeycombmarker", "influxdb", "jaeger_storage_exporter", "logicmonitor", "logzio", "mackerelotlp", "mezmo", "opensearch",

@@ -86,7 +86,7 @@ fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
             id,
             side: Side::Client,
             is_plain_grpc: exporter.is_plain_grpc(),
-            is_stored: queue.is_some_and(|queue| queue.storage.is_some()),
+            is_stored: queue.is_some_and(|queue| queue.is_stored()),
         })
     };
     match &definition.settings {

@@ -1,13 +1,14 @@
 //! The exporters `otlp` and `otlphttp`: clients of OTLP.
 
 use bytes::Bytes;
-use export::client::{Client, GrpcOptions, Outcome, Prepared, Proxies};
-use telemetry::settings::{Encoding, OtlpHttp};
+use export::client::{Client, GrpcOptions, Outcome, Prepared, Proxies, RemoteWrite};
+use telemetry::settings::{Compression, Encoding, OtlpHttp};
 
 use super::{ExporterDeps, QueueSettings, StartExporter, Started, Target};
 use crate::config::Signal;
 use crate::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use crate::config::components::exporters::otlp_http::OtlpHttpExporter;
+use crate::config::components::exporters::prometheus_remote_write::WriteVersion;
 use crate::config::components::shared::grpc::GrpcClient;
 use crate::config::components::shared::http::HttpClient;
 use crate::run::auth::{Authenticators, Editor};
@@ -69,8 +70,16 @@ impl Outlet {
         self.client.prepare(vec![body])
     }
 
+    /// A body as it is sent.
+    ///
+    /// # Errors
+    /// Why it cannot be compressed.
+    pub(super) fn pack(&self, body: Bytes) -> Result<Prepared, String> {
+        self.client.prepare(vec![body])
+    }
+
     /// Sends a request once, of data of this origin.
-    async fn attempt(&self, request: &Prepared, origin: Option<&Origin>) -> Outcome {
+    pub(super) async fn attempt(&self, request: &Prepared, origin: Option<&Origin>) -> Outcome {
         let mut headers = self.client.headers();
         if let Some(edit) = &self.editor
             && let Err(why) = edit(&mut headers, origin)
@@ -98,6 +107,37 @@ pub(super) fn grpc(
             Some(_) => None,
             None => server(&settings.otlp.endpoint),
         },
+    })
+}
+
+/// A client that pushes to Prometheus.
+pub(super) fn remote_write(
+    url: &str,
+    settings: &HttpClient,
+    version: WriteVersion,
+    (auth, proxies): (&Authenticators, &Proxies),
+) -> Result<Outlet, String> {
+    let HttpClient {
+        otlp,
+        options,
+        auth: own,
+    } = settings;
+    let otlp = OtlpHttp {
+        endpoint: url.to_owned(),
+        compression: Compression::Snappy,
+        ..otlp.clone()
+    };
+    let mut options = options.clone();
+    options.proxy = options.proxy.or_else(|| proxies.to_url(url));
+    let version = match version {
+        WriteVersion::One => RemoteWrite::One,
+        WriteVersion::Two => RemoteWrite::Two,
+    };
+    Ok(Outlet {
+        client: Client::remote_write(&otlp, version, options)?,
+        encoding: Encoding::Protobuf,
+        editor: auth.editor(own.as_ref())?,
+        server: server(url),
     })
 }
 

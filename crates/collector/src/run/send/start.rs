@@ -113,15 +113,16 @@ impl ExporterDeps<'_, '_> {
         (target, signal): (T, Signal),
         common: &SignalDeps,
     ) -> Result<(), String> {
+        let name = format!("exporter {} {signal}", self.name);
         let storage = settings.queue.as_ref();
-        let stored = match storage.and_then(|queue| queue.storage.as_ref()) {
-            Some(storage) => {
-                let name = format!("exporter {} {signal}", self.name);
-                let (journal, left) = self.storages.journal(storage, &name)?;
-                Some((Stored::new(journal), left))
+        let opened = match storage.map(|queue| (&queue.storage, &queue.folder)) {
+            Some((Some(storage), _)) => Some(self.storages.journal(storage, &name)?),
+            Some((None, Some(folder))) => {
+                Some(self.storages.own_journal(self.name, folder, &name)?)
             }
-            None => None,
+            Some((None, None)) | None => None,
         };
+        let stored = opened.map(|(journal, left)| (Stored::new(journal), left));
         let rules = settings.queue.as_ref().and_then(Rules::of_queue);
         let deps = QueueDeps { common, stored };
         let (sender, end) = queue::start(self.name, (target, signal), settings, deps);

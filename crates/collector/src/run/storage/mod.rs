@@ -98,9 +98,36 @@ impl<'a> Storages<'a> {
     ) -> Result<(Arc<Journal>, Left), String> {
         let fault = |why: String| format!("'{id}': {why}");
         if !self.opened.contains_key(id) {
-            let opened = self.open(id).map_err(fault)?;
+            let Some(Extension::FileStorage(settings)) = self.config.extension(id) else {
+                return Err(fault("is no storage that runs".into()));
+            };
+            let opened = open(settings).map_err(fault)?;
             self.opened.insert(id.clone(), opened);
         }
+        self.journal_in(id, name)
+    }
+
+    /// A journal in a folder that only one component has.
+    ///
+    /// # Errors
+    /// Why it cannot be opened.
+    pub fn own_journal(
+        &mut self,
+        component: &str,
+        folder: &FileStorage,
+        name: &str,
+    ) -> Result<(Arc<Journal>, Left), String> {
+        let fault = |why: String| format!("'{}': {why}", folder.directory);
+        let id = ComponentId::parse(component)?;
+        if !self.opened.contains_key(&id) {
+            let opened = open(folder).map_err(fault)?;
+            self.opened.insert(id.clone(), opened);
+        }
+        self.journal_in(&id, name)
+    }
+
+    fn journal_in(&mut self, id: &ComponentId, name: &str) -> Result<(Arc<Journal>, Left), String> {
+        let fault = |why: String| format!("'{id}': {why}");
         let Some(opened) = self.opened.get_mut(id) else {
             return Err(fault("is not there".into()));
         };
@@ -116,38 +143,6 @@ impl<'a> Storages<'a> {
         let journal = Arc::new(journal);
         opened.journals.push(Arc::clone(&journal));
         Ok((journal, left))
-    }
-
-    fn open(&self, id: &ComponentId) -> Result<Opened, String> {
-        let Some(Extension::FileStorage(settings)) = self.config.extension(id) else {
-            return Err("is no storage that runs".into());
-        };
-        let FileStorage {
-            directory,
-            timeout_ns,
-            fsync,
-            create_directory,
-            directory_permissions,
-            recreate,
-            bytes_max,
-        } = settings;
-        let folder = PathBuf::from(directory);
-        let permissions = create_directory.then_some(*directory_permissions);
-        let lock = Lock::take(&folder, permissions, Duration::from_nanos(*timeout_ns))?;
-        Ok(Opened {
-            folder,
-            settings: Settings {
-                fsync: *fsync,
-                segment_bytes: SEGMENT_BYTES.min(bytes_max / SEGMENTS_MIN),
-                segment_age: SEGMENT_AGE,
-                recreate: *recreate,
-            },
-            space: Arc::new(Space::new(*bytes_max)),
-            journals: Vec::new(),
-            damage: Damage::default(),
-            names: Vec::new(),
-            _lock: lock,
-        })
     }
 
     /// The journals of receivers.
@@ -172,6 +167,36 @@ impl<'a> Storages<'a> {
             .map(|(id, opened)| (id.to_string(), opened))
             .collect()
     }
+}
+
+/// Opens a folder.
+fn open(settings: &FileStorage) -> Result<Opened, String> {
+    let FileStorage {
+        directory,
+        timeout_ns,
+        fsync,
+        create_directory,
+        directory_permissions,
+        recreate,
+        bytes_max,
+    } = settings;
+    let folder = PathBuf::from(directory);
+    let permissions = create_directory.then_some(*directory_permissions);
+    let lock = Lock::take(&folder, permissions, Duration::from_nanos(*timeout_ns))?;
+    Ok(Opened {
+        folder,
+        settings: Settings {
+            fsync: *fsync,
+            segment_bytes: SEGMENT_BYTES.min(bytes_max / SEGMENTS_MIN),
+            segment_age: SEGMENT_AGE,
+            recreate: *recreate,
+        },
+        space: Arc::new(Space::new(*bytes_max)),
+        journals: Vec::new(),
+        damage: Damage::default(),
+        names: Vec::new(),
+        _lock: lock,
+    })
 }
 
 /// Metrics of a storage.

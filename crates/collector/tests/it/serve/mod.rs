@@ -11,6 +11,7 @@ mod metadata;
 mod metrics;
 mod options;
 mod prometheus;
+mod remote_write;
 mod said;
 mod servers;
 mod storage;

@@ -52,7 +52,7 @@ fn attributes(pairs: &[(&str, &str)]) -> Value {
 }
 
 /// A request of one resource and one scope.
-fn request_of(metrics: &Value) -> String {
+pub(super) fn request_of(metrics: &Value) -> String {
     let resource = [
         ("service.name", "shop"),
         ("service.namespace", "web"),
@@ -70,7 +70,7 @@ fn request_of(metrics: &Value) -> String {
 }
 
 /// Sends metrics, and waits until the exporter has them.
-async fn post(collector: &Collector, metrics: Value) {
+pub(super) async fn post(collector: &Collector, metrics: Value) {
     let account = &collector.view.accounts[Signal::Metrics as usize];
     let settled = || {
         let balance = account.balance();
@@ -84,17 +84,17 @@ async fn post(collector: &Collector, metrics: Value) {
     until("it is settled", || settled() > before).await;
 }
 
-fn gauge(name: &str, unit: &str, point: Value) -> Value {
+pub(super) fn gauge(name: &str, unit: &str, point: Value) -> Value {
     json!([{ "name": name, "unit": unit, "gauge": { "dataPoints": [point] } }])
 }
 
-fn sum(temporality: u32, is_monotonic: bool, point: Value) -> Value {
+pub(super) fn sum(temporality: u32, is_monotonic: bool, point: Value) -> Value {
     json!([{ "name": "requests", "sum": {
         "aggregationTemporality": temporality, "isMonotonic": is_monotonic, "dataPoints": [point],
     }}])
 }
 
-fn every_kind() -> Value {
+pub(super) fn every_kind() -> Value {
     let exemplar = json!({ "timeUnixNano": "3000000000", "asDouble": 0.3,
         "traceId": "0102030405060708090a0b0c0d0e0f10", "spanId": "0102030405060708" });
     json!([

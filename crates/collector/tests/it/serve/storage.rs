@@ -10,19 +10,19 @@ const SAMPLER: &str = "tail_sampling: { storage: file_storage, decision_wait: WA
 const ALWAYS: &str = "policies: [ { name: a, type: always_sample } ]";
 
 /// A folder that is gone with this.
-struct Folder(TempFile);
+pub(super) struct Folder(TempFile);
 
 impl Folder {
-    fn new() -> Folder {
+    pub(super) fn new() -> Folder {
         Folder(TempFile::new())
     }
 
-    fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.0.0
     }
 
     /// What a process that is killed now would leave.
-    fn snapshot(&self) -> Folder {
+    pub(super) fn snapshot(&self) -> Folder {
         let copy = Folder::new();
         copy_all(self.path(), copy.path());
         copy

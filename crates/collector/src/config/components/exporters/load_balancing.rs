@@ -170,7 +170,7 @@ fn parse(section: &Section<'_>) -> Exporter {
     if settings
         .queue
         .as_ref()
-        .is_some_and(|queue| queue.storage.is_some())
+        .is_some_and(|queue| queue.is_stored())
     {
         let queue = otlp.section("sending_queue");
         queue.error("storage", "the queues of backends are not kept yet");

@@ -13,6 +13,7 @@ pub mod nop;
 pub mod otlp_grpc;
 pub mod otlp_http;
 pub mod prometheus;
+pub mod prometheus_remote_write;
 
 use std::sync::Arc;
 
@@ -117,6 +118,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     file::ENTRY,
     dashboard::ENTRY,
     prometheus::ENTRY,
+    prometheus_remote_write::ENTRY,
     nop::ENTRY,
     gone::JAEGER,
     gone::OPENCENSUS,

@@ -14,16 +14,25 @@ use crate::config::options::{Kind, Opt, Section, opt, required};
 pub struct PrometheusExporter {
     /// The server of the page.
     pub server: HttpServer,
-    /// The first part of each metric's name; empty: none.
-    pub namespace: String,
-    /// Labels of each series, by name and value.
-    pub const_labels: Vec<(String, String)>,
     /// Samples have the times of their data points.
     pub send_timestamps: bool,
     /// A series without a new data point is removed after this time.
     pub metric_expiration_ns: u64,
     /// OpenMetrics for clients that accept it.
     pub open_metrics: bool,
+    /// Names and labels.
+    pub naming: Naming,
+}
+
+/// How the names and the labels of Prometheus' series are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Naming {
+    /// The first part of each metric's name; empty: none.
+    pub namespace: String,
+    /// Labels of each series, by name and value.
+    pub const_labels: Vec<(String, String)>,
+    /// These replace other labels of the same name; else the others count.
+    pub const_labels_first: bool,
     /// How names of metrics and labels are made.
     pub translation: Translation,
     /// Series have the labels `otel_scope_*`.
@@ -96,17 +105,17 @@ const STRATEGIES: [(&str, Translation); 4] = [
     ),
 ];
 #[rustfmt::skip]
-const STRATEGY_WORDS: &[&str] = &[
+pub(super) const STRATEGY_WORDS: &[&str] = &[
     "", "UnderscoreEscapingWithSuffixes", "UnderscoreEscapingWithoutSuffixes", "NoUTF8EscapingWithSuffixes", "NoTranslation",
 ];
 
 #[rustfmt::skip]
-const CONVERSION: &[Opt] = &[
+pub(super) const CONVERSION: &[Opt] = &[
     opt("enabled", Kind::Flag, "false", "all attributes of the resource"),
     opt("exclude_service_attributes", Kind::Flag, "false", "without those that become `job` and `instance`"),
 ];
 #[rustfmt::skip]
-const CONSTANT_LABELS: &[Opt] = &[
+pub(super) const CONSTANT_LABELS: &[Opt] = &[
     opt("included", Kind::Texts, "", "keys of attributes, with `*` for any characters and `?` for one; where it is empty and `excluded` is not: all"),
     opt("excluded", Kind::Texts, "", "keys of attributes that are left out of these"),
 ];
@@ -138,14 +147,17 @@ pub(crate) const ENTRY: Entry = Entry {
 fn parse(section: &Section<'_>) -> Exporter {
     Exporter::new(PrometheusExporter {
         server: http::server(section),
-        namespace: section.text("namespace"),
-        const_labels: const_labels(section),
         send_timestamps: section.flag("send_timestamps"),
         metric_expiration_ns: section.duration_ns("metric_expiration"),
         open_metrics: section.flag("enable_open_metrics"),
-        translation: translation(section),
-        scope_labels: !section.flag("without_scope_info"),
-        resource_labels: resource_labels(section),
+        naming: Naming {
+            namespace: section.text("namespace"),
+            const_labels: const_labels(section),
+            const_labels_first: true,
+            translation: translation(section),
+            scope_labels: !section.flag("without_scope_info"),
+            resource_labels: resource_labels(section),
+        },
     })
 }
 
@@ -162,7 +174,7 @@ fn const_labels(section: &Section<'_>) -> Vec<(String, String)> {
     labels
 }
 
-fn translation(section: &Section<'_>) -> Translation {
+pub(super) fn translation(section: &Section<'_>) -> Translation {
     if section.text("translation_strategy").is_empty() {
         Translation {
             suffixes: section.flag("add_metric_suffixes"),
@@ -173,7 +185,7 @@ fn translation(section: &Section<'_>) -> Translation {
     }
 }
 
-fn resource_labels(section: &Section<'_>) -> ResourceLabels {
+pub(super) fn resource_labels(section: &Section<'_>) -> ResourceLabels {
     let everything = || vec!["*".to_owned()];
     let chosen = section.section("resource_constant_labels");
     let (included, excluded) = (chosen.texts("included"), chosen.texts("excluded"));

@@ -26,6 +26,28 @@ pub struct FileStorage {
 
 /// The largest `limit_mib`: 1 PiB.
 const LIMIT_MIB_MAX: i64 = 1 << 30;
+/// Bytes of all files where nothing is written.
+const BYTES_MAX: u64 = 4096 << 20;
+/// Permissions of a folder where nothing is written.
+const PERMISSIONS: u32 = 0o750;
+/// Time to wait for a file's lock where nothing is written, ns.
+const LOCK_NS: u64 = 1_000_000_000;
+
+impl FileStorage {
+    /// A folder with the defaults of all options.
+    #[must_use]
+    pub fn folder(directory: String) -> FileStorage {
+        FileStorage {
+            directory,
+            timeout_ns: LOCK_NS,
+            fsync: false,
+            create_directory: true,
+            directory_permissions: PERMISSIONS,
+            recreate: false,
+            bytes_max: BYTES_MAX,
+        }
+    }
+}
 
 const COMPACTION_REASON: &str = "files here do not grow holes, so nothing is to be compacted";
 

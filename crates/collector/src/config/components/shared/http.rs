@@ -159,7 +159,7 @@ pub(crate) const PAGE: &[Opt] = &[
 ];
 
 #[rustfmt::skip]
-const COMPRESSION_PARAMS: &[Opt] = &[opt("level", Kind::Int(-2, 22), "0", "level of the coding; 0: its default")];
+pub(crate) const COMPRESSION_PARAMS: &[Opt] = &[opt("level", Kind::Int(-2, 22), "0", "level of the coding; 0: its default")];
 
 const HTTP2_REASON: &str = "connections are HTTP/1.1";
 

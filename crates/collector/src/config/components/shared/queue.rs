@@ -1,5 +1,6 @@
 //! `sending_queue`: what waits before an exporter.
 
+use crate::config::components::extensions::file_storage::FileStorage;
 use crate::config::components::id::ComponentId;
 use crate::config::components::shared::context::keys;
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, Table, opt};
@@ -17,6 +18,8 @@ pub struct Queue {
     pub wait_for_result: bool,
     /// The extension that keeps it over a restart.
     pub storage: Option<ComponentId>,
+    /// A folder of its own that does.
+    pub folder: Option<FileStorage>,
     /// Requests in flight at a time.
     pub consumers: u32,
     /// How requests are put together, where they are.
@@ -27,14 +30,20 @@ impl Queue {
     /// Whether a sender waits until its data is stored, or delivered.
     #[must_use]
     pub fn makes_wait(&self) -> bool {
-        self.storage.is_some() || self.wait_for_result
+        self.is_stored() || self.wait_for_result
     }
 
     /// Whether senders wait for room. What puts requests together before the queue, or writes them,
     /// has no place for them.
     #[must_use]
     pub fn blocks(&self) -> bool {
-        self.block_on_overflow && self.storage.is_none() && self.batch.is_none()
+        self.block_on_overflow && !self.is_stored() && self.batch.is_none()
+    }
+
+    /// Whether it is kept over a restart.
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
+        self.storage.is_some() || self.folder.is_some()
     }
 }
 
@@ -113,6 +122,7 @@ pub(crate) fn queue(section: &Section<'_>) -> Option<Queue> {
         block_on_overflow: section.flag("block_on_overflow") || section.flag("blocking"),
         wait_for_result: section.flag("wait_for_result"),
         storage: super::storage::storage(section),
+        folder: None,
         consumers: section.int("num_consumers"),
         batch: section
             .maybe("batch")

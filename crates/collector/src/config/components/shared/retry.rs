@@ -52,20 +52,22 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waits_grow_and_end() {
-        let exporter = exporter(
-            "otlphttp: { endpoint: 'http://x', retry_on_failure: { initial_interval: 1s, randomization_factor: 0, \
-             multiplier: 2, max_interval: 4s, max_elapsed_time: 20s } }",
-        );
-        let mut delays = Delays::new(exporter.retry());
-        let mut all = Vec::new();
-        while let Some(wait) = delays.next(None) {
-            all.push(wait.as_secs());
-            tokio::time::advance(wait).await;
+        for name in ["otlphttp", "prometheusremotewrite"] {
+            let exporter = exporter(&format!(
+                "{name}: {{ endpoint: 'http://x', retry_on_failure: {{ initial_interval: 1s, randomization_factor: 0, \
+                 multiplier: 2, max_interval: 4s, max_elapsed_time: 20s }} }}"
+            ));
+            let mut delays = Delays::new(exporter.retry());
+            let mut all = Vec::new();
+            while let Some(wait) = delays.next(None) {
+                all.push(wait.as_secs());
+                tokio::time::advance(wait).await;
+            }
+            assert_eq!(all, [1, 2, 4, 4, 4, 4]);
+            let asked = Some(Duration::from_secs(9));
+            assert_eq!(Delays::new(exporter.retry()).next(asked), asked);
+            let asked = Some(Duration::from_secs(21));
+            assert_eq!(Delays::new(exporter.retry()).next(asked), None);
         }
-        assert_eq!(all, [1, 2, 4, 4, 4, 4]);
-        let asked = Some(Duration::from_secs(9));
-        assert_eq!(Delays::new(exporter.retry()).next(asked), asked);
-        let asked = Some(Duration::from_secs(21));
-        assert_eq!(Delays::new(exporter.retry()).next(asked), None);
     }
 }

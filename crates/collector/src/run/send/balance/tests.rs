@@ -45,6 +45,7 @@ pub(super) fn settings(names: &[&str], queue_size: u64) -> LoadBalancingExporter
                 block_on_overflow: false,
                 wait_for_result: false,
                 storage: None,
+                folder: None,
                 consumers: 1,
                 batch: None,
             }),

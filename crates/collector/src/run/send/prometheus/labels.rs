@@ -9,7 +9,7 @@ use otlp::view::View;
 use super::names::Namer;
 use super::point::Kind;
 use crate::config::components::exporters::prometheus::{
-    PrometheusExporter, ResourceLabels, SERVICE_ATTRIBUTES,
+    Naming, ResourceLabels, SERVICE_ATTRIBUTES,
 };
 
 /// Labels that a series may have.
@@ -43,6 +43,7 @@ pub(super) struct Identity {
 pub(super) struct Labeller {
     pub namer: Namer,
     const_labels: Vec<(String, String)>,
+    const_labels_first: bool,
     resource_labels: ResourceLabels,
     with_scope: bool,
 }
@@ -101,12 +102,13 @@ impl Labels {
 }
 
 impl Labeller {
-    pub(super) fn new(settings: &PrometheusExporter) -> Labeller {
+    pub(super) fn new(naming: &Naming) -> Labeller {
         Labeller {
-            namer: Namer::new(&settings.namespace, settings.translation),
-            const_labels: settings.const_labels.clone(),
-            resource_labels: settings.resource_labels.clone(),
-            with_scope: settings.scope_labels,
+            namer: Namer::new(&naming.namespace, naming.translation),
+            const_labels: naming.const_labels.clone(),
+            const_labels_first: naming.const_labels_first,
+            resource_labels: naming.resource_labels.clone(),
+            with_scope: naming.scope_labels,
         }
     }
 
@@ -202,13 +204,40 @@ impl Labeller {
         let scope = scope
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()));
-        let own = self.const_labels.iter();
-        let own = own.map(|(name, value)| (name.as_str(), value.as_str()));
-        for (name, value) in scope.chain(target).chain(own) {
+        for (name, value) in scope.chain(target) {
             labels.insert(name.to_owned(), value.to_owned());
         }
+        self.add_const_labels(&mut labels);
         rename_own(&mut labels, kind);
         Labels::of(labels)
+    }
+
+    fn add_const_labels(&self, labels: &mut BTreeMap<String, String>) {
+        for (name, value) in &self.const_labels {
+            if self.const_labels_first || !labels.contains_key(name) {
+                labels.insert(name.clone(), value.clone());
+            }
+        }
+    }
+
+    /// The labels of a resource's `target_info` as it is pushed: a part of its identity is enough. None
+    /// where it would tell nothing, or its attributes cannot be labels.
+    pub(super) fn pushed_target(&self, resource: &View<'_>) -> Option<Labels> {
+        let mut attributes = attributes(resource);
+        let [name, namespace, instance] = SERVICE_ATTRIBUTES.map(|key| attributes.remove(key));
+        let job = name.map(|name| match namespace {
+            Some(namespace) => format!("{namespace}/{name}"),
+            None => name,
+        });
+        if attributes.is_empty() || job.is_none() && instance.is_none() {
+            return None;
+        }
+        let mut labels = joined(&attributes, &self.namer).ok()?;
+        for (name, value) in [("job", job), ("instance", instance)] {
+            labels.extend(value.map(|value| (name.to_owned(), value)));
+        }
+        self.add_const_labels(&mut labels);
+        Labels::of(labels).ok()
     }
 }
 

@@ -9,6 +9,7 @@ mod native;
 mod negotiate;
 mod point;
 mod proto;
+mod remote_write;
 mod store;
 mod text;
 
@@ -100,7 +101,7 @@ impl Exposition {
             server: settings.server.clone(),
             send_timestamps: settings.send_timestamps,
             open_metrics: settings.open_metrics,
-            labeller: Labeller::new(settings),
+            labeller: Labeller::new(&settings.naming),
             store: Mutex::new(Store::new(expiration, limits, Instant::now())),
             pages: Arc::new(Semaphore::new(PAGES_MAX)),
         })
@@ -290,7 +291,7 @@ fn full() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::components::exporters::prometheus::{ResourceLabels, Translation};
+    use crate::config::components::exporters::prometheus::{Naming, ResourceLabels, Translation};
     use crate::config::components::shared::address::{Family, Listen};
 
     #[tokio::test]
@@ -302,17 +303,20 @@ mod tests {
         };
         let exposition = Exposition::new(&PrometheusExporter {
             server: HttpServer::plain(listen),
-            namespace: String::new(),
-            const_labels: Vec::new(),
             send_timestamps: false,
             metric_expiration_ns: 0,
             open_metrics: true,
-            translation: Translation {
-                suffixes: true,
-                utf8: false,
+            naming: Naming {
+                namespace: String::new(),
+                const_labels: Vec::new(),
+                const_labels_first: true,
+                translation: Translation {
+                    suffixes: true,
+                    utf8: false,
+                },
+                scope_labels: true,
+                resource_labels: ResourceLabels::default(),
             },
-            scope_labels: true,
-            resource_labels: ResourceLabels::default(),
         });
         let accept = "application/openmetrics-text";
         let mut sent: Vec<_> = (0..PAGES_MAX).map(|_| exposition.page(accept)).collect();

@@ -236,7 +236,7 @@ impl Value {
 }
 
 /// The value of a number or an exemplar.
-fn number(point: &View<'_>) -> Option<Value> {
+pub(super) fn number(point: &View<'_>) -> Option<Value> {
     match point.double("asDouble") {
         Some(value) => Some(Value::Double(value)),
         None if point.has("asInt") => Some(Value::Int(point.signed("asInt"))),

@@ -98,15 +98,19 @@ fn histogram(out: &mut Vec<u8>, histogram: &Histogram, point: &Point) {
     created(out, 15, point);
 }
 
-fn native(out: &mut Vec<u8>, native: &Native, point: &Point) {
-    let zero_threshold = match native.zero_threshold {
+/// The values that the zero bucket of a histogram has, up to this size.
+pub(super) fn zero_threshold(native: &Native) -> f64 {
+    match native.zero_threshold {
         0.0 => ZERO_THRESHOLD,
         threshold => threshold,
-    };
+    }
+}
+
+fn native(out: &mut Vec<u8>, native: &Native, point: &Point) {
     uint(out, 1, native.count);
     double(out, 2, native.sum);
     sint(out, 5, i64::from(native.scale));
-    double(out, 6, zero_threshold);
+    double(out, 6, zero_threshold(native));
     uint(out, 7, native.zero_count);
     side(out, NEGATIVE, &native.negative);
     side(out, POSITIVE, &native.positive);
@@ -126,23 +130,51 @@ const POSITIVE: Fields = Fields {
     delta: 13,
 };
 
-/// The buckets of one sign: where they are, and how each differs from the one before it.
-fn side(out: &mut Vec<u8>, fields: Fields, buckets: &Buckets) {
-    // Prometheus' bucket of a place ends where that of OTLP begins.
-    let mut end = 0;
-    for (begin, counts) in runs(&buckets.counts) {
-        let place = i64::from(buckets.offset) + begin as i64 + 1;
-        message(out, fields.span, |out| {
-            sint(out, 1, place - end);
-            uint(out, 2, counts.len() as u64);
+/// Prometheus' form of the buckets of one sign.
+pub(super) struct Layout {
+    /// Runs of buckets: how far each is from the end of the one before it, and its length.
+    pub spans: Vec<(i64, u64)>,
+    /// How each bucket differs from the one before it.
+    pub deltas: Vec<i64>,
+}
+
+impl Layout {
+    pub(super) fn of(buckets: &Buckets) -> Layout {
+        // Prometheus' bucket of a place ends where that of OTLP begins.
+        let mut end = 0;
+        let spans = runs(&buckets.counts).map(|(begin, counts)| {
+            let place = i64::from(buckets.offset) + begin as i64 + 1;
+            let offset = place - end;
+            end = place + counts.len() as i64;
+            (offset, counts.len() as u64)
         });
-        end = place + counts.len() as i64;
+        let spans = spans.collect();
+        let mut before = 0;
+        let deltas = runs(&buckets.counts).flat_map(|(_, counts)| counts);
+        let deltas = deltas.map(|count| {
+            let count = count.cast_signed();
+            let delta = count.wrapping_sub(before);
+            before = count;
+            delta
+        });
+        Layout {
+            spans,
+            deltas: deltas.collect(),
+        }
     }
-    let mut before = 0;
-    for count in runs(&buckets.counts).flat_map(|(_, counts)| counts) {
-        let count = count.cast_signed();
-        sint(out, fields.delta, count.wrapping_sub(before));
-        before = count;
+}
+
+/// Writes the buckets of one sign.
+fn side(out: &mut Vec<u8>, fields: Fields, buckets: &Buckets) {
+    let layout = Layout::of(buckets);
+    for (offset, length) in layout.spans {
+        message(out, fields.span, |out| {
+            sint(out, 1, offset);
+            uint(out, 2, length);
+        });
+    }
+    for delta in layout.deltas {
+        sint(out, fields.delta, delta);
     }
 }
 
@@ -200,7 +232,7 @@ fn time(out: &mut Vec<u8>, ns: u64) {
 }
 
 /// A field of type `sint32` or `sint64`.
-fn sint(out: &mut Vec<u8>, field: u32, value: i64) {
+pub(super) fn sint(out: &mut Vec<u8>, field: u32, value: i64) {
     key(out, field, 0);
     varint(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
 }
