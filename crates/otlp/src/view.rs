@@ -44,6 +44,12 @@ impl<'a> View<'a> {
         all.filter_map(move |(own, wire)| (own == number).then_some(wire))
     }
 
+    /// The message as it came, for those who read it another way.
+    #[must_use]
+    pub fn encoded(&self) -> &'a [u8] {
+        self.bytes
+    }
+
     /// Whether a field is written.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {

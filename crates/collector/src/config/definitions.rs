@@ -142,7 +142,7 @@ fn settings(
         Parse::Processor(parse) => Settings::Processor(parse(&section)),
         Parse::Exporter(parse) => Settings::Exporter(parse(&section)),
         Parse::Extension(parse) => Settings::Extension(parse(&section)),
-        Parse::Connector(parse) => Settings::Connector(parse(&section)),
+        Parse::Connector { parse, .. } => Settings::Connector(parse(&section)),
         Parse::LeftOut(_) | Parse::Refused(_) => return None,
     })
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use super::components::connectors::count;
 use super::components::processors::{action, matching, tail_sampling};
 use super::components::shared::{queue, retry, tls};
 use super::components::{Entry, Parse, Role, Signal, known};
@@ -73,6 +74,7 @@ pub fn collector_markdown() -> String {
     out.push_str(PROMETHEUS);
     out.push_str(PROXIES);
     out.push_str(KAFKA);
+    out.push_str(CONNECTORS);
     ottl(&mut out);
     limits(&mut out);
     lacking(&mut out);
@@ -269,6 +271,41 @@ label `node_id`, and none has `server.address`. They are `otelcol_kafka_receiver
 as brokers count them.
 ";
 
+const CONNECTORS: &str = "
+## Connectors
+
+A connector is the exporter of some pipelines and the receiver of others, of the same signal or of another one:
+
+```yaml
+receivers:
+  otlp: { protocols: { grpc: } }
+connectors:
+  count:
+    spans:
+      checkout.errors:
+        description: failed spans by route
+        conditions: ['status.code == STATUS_CODE_ERROR']
+        attributes: [ { key: http.route, default_value: unknown } ]
+exporters:
+  otlp: { endpoint: 'tempo:4317' }
+  prometheus: { endpoint: '0.0.0.0:8889' }
+service:
+  pipelines:
+    traces: { receivers: [otlp], exporters: [otlp, count] }
+    metrics: { receivers: [count], exporters: [prometheus] }
+```
+
+- The signals that each kind takes and gives are in the table at the top. A connector that is used as an exporter must be the receiver of a
+  started pipeline of a signal that it gives, and the other way round.
+- A batch is taken by a connector when the pipelines behind it have room for what it makes of it. So a pipeline that is full holds up the
+  senders of what is counted, as an exporter does.
+- Records that a connector makes are accepted in the account of their signal. What they were made of counts as exported when they are
+  taken; a journal keeps it, and a sender that waits is answered, when they are delivered. After a crash it may be counted twice.
+- `count` makes deltas for each resource of a batch, from the first to the last time of its records. Where a name is written for a kind of
+  record, its default metric is not there. A condition that fails refuses the batch.
+- `round_robin` gives a batch to the next pipeline, whether it has room or not: a sender that is refused tries the one after it.
+";
+
 const COLUMNS: &str = "| option | takes | default | state | |\n|---|---|---|---|---|";
 
 /// One row a kind.
@@ -276,7 +313,7 @@ fn summary(out: &mut String) {
     let _ = writeln!(out, "\n| kind | component | signals | |\n|---|---|---|---|");
     for role in Role::ALL {
         for entry in role.entries() {
-            let signals: Vec<String> = entry.carries.iter().map(Signal::to_string).collect();
+            let signals = signals(entry);
             let state = match entry.parse {
                 Parse::LeftOut(reason) => format!("left out with a warning: {reason}"),
                 Parse::Refused(reason) => format!("refused: {reason}"),
@@ -290,6 +327,23 @@ fn summary(out: &mut String) {
                 cell(&state)
             );
         }
+    }
+}
+
+/// The signals of a kind; of a connector also what it makes of each.
+fn signals(entry: &Entry) -> Vec<String> {
+    match entry.parse {
+        Parse::Connector { pairs, .. } => {
+            let words = pairs.iter().map(|(takes, gives)| {
+                if takes == gives {
+                    takes.to_string()
+                } else {
+                    format!("{takes} to {gives}")
+                }
+            });
+            words.collect()
+        }
+        _ => entry.carries.iter().map(Signal::to_string).collect(),
     }
 }
 
@@ -320,6 +374,7 @@ const SHARED: &[(&str, Table)] = &[
     ("A change of attributes", action::TABLE),
     ("A match of spans", matching::TABLE),
     ("A policy", tail_sampling::POLICY),
+    ("A metric that counts", count::METRIC),
 ];
 
 /// The title of a table that is told once.
@@ -365,7 +420,7 @@ fn options(out: &mut String, (title, table): (&str, Table), prefix: &str) {
             Kind::Section(table) | Kind::Maybe(table) => {
                 options(out, (title, table), &format!("{path}."));
             }
-            Kind::Sections(table) | Kind::TextsOrSections(table) => {
+            Kind::Sections(table) | Kind::TextsOrSections(table) | Kind::Named(table) => {
                 options(out, (title, table), &format!("{path}[]."));
             }
             _ => {}
@@ -379,6 +434,7 @@ fn below(opt: &Opt) -> Option<Table> {
         Kind::Section(table)
         | Kind::Maybe(table)
         | Kind::Sections(table)
+        | Kind::Named(table)
         | Kind::TextsOrSections(table) => Some(table),
         _ => None,
     }
@@ -446,6 +502,7 @@ fn takes(kind: Kind) -> String {
         Kind::Section(_) => "options".to_owned(),
         Kind::Maybe(_) => "options, on once written".to_owned(),
         Kind::Sections(_) => "a list of options".to_owned(),
+        Kind::Named(_) => "options, by names".to_owned(),
         Kind::TextsOrSections(_) => "a list of texts, or of options".to_owned(),
         Kind::Any => String::new(),
     }

@@ -117,6 +117,24 @@ pub(crate) fn receiver(text: &str) -> Receiver {
     piped(text, "nop:").receivers.remove(0).settings
 }
 
+/// The settings of a connector that is written alone, behind a pipeline of a signal and before one of
+/// metrics.
+#[cfg(test)]
+pub(crate) fn connector(text: &str, takes: Signal) -> Connector {
+    let id = text.split(':').next().unwrap_or_default();
+    let yaml = format!(
+        "yaml:{{ receivers: {{ nop: }}, exporters: {{ nop: }}, connectors: {{ {text} }}, service: {{ pipelines: {{ \
+         {takes}/in: {{ receivers: [nop], exporters: [{id}] }}, metrics/out: {{ receivers: [{id}], exporters: [nop] }} }} }} }}"
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        read_file: &|_| Err(String::new()),
+    };
+    let config = load(&[&yaml], &Options::default(), outside);
+    let mut config = config.unwrap_or_else(|faults| panic!("{faults:?}"));
+    config.connectors.remove(0).settings
+}
+
 /// A configuration with a pipeline of a receiver and an exporter.
 #[cfg(test)]
 fn piped(receiver: &str, exporter: &str) -> Config {

@@ -5,7 +5,7 @@ use std::fmt;
 use export::client::Proxies;
 use traces::Limits;
 
-use super::components::connectors::Connector;
+use super::components::connectors::{self, Connector};
 use super::components::exporters::Exporter;
 use super::components::extensions::Extension;
 use super::components::id::ComponentId;
@@ -140,7 +140,7 @@ impl Config {
                     continue;
                 }
                 for (next, looked_at) in self.pipelines.iter().zip(&mut looked_at) {
-                    if !*looked_at && next.receivers.contains(id) {
+                    if !*looked_at && self.feeds(pipeline, id, next) {
                         *looked_at = true;
                         left.push(next);
                     }
@@ -179,13 +179,21 @@ impl Config {
                     None => {}
                 }
                 for (from, looked_at) in self.pipelines.iter().zip(&mut looked_at) {
-                    if from.exporters.contains(id) && !std::mem::replace(looked_at, true) {
+                    if self.feeds(from, id, pipeline) && !std::mem::replace(looked_at, true) {
                         left.push(from);
                     }
                 }
             }
         }
         true
+    }
+
+    /// Whether a connector takes data of the first pipeline and gives data to the second one.
+    #[must_use]
+    pub fn feeds(&self, from: &Pipeline, connector: &ComponentId, to: &Pipeline) -> bool {
+        from.exporters.contains(connector)
+            && to.receivers.contains(connector)
+            && connectors::joins(connector, from.id.signal, to.id.signal)
     }
 
     /// The receiver of an id.

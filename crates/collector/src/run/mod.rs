@@ -1,5 +1,5 @@
-//! What runs a configuration: receivers, processors and exporters, put together as its pipelines
-//! say.
+//! What runs a configuration: receivers, processors, exporters and connectors, put together as its
+//! pipelines say.
 //!
 //! Data pass as the bytes they came in ([`data::Batch`]). A consumer takes a batch whole or gives
 //! it back; every record of a batch is settled once, in the [`account`].
@@ -8,6 +8,7 @@ pub mod account;
 pub mod auth;
 mod buckets;
 mod charge;
+pub mod connect;
 pub mod consume;
 pub mod data;
 mod kafka;

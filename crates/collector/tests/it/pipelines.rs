@@ -190,6 +190,101 @@ fn connectors_join_pipelines() {
     }
 }
 
+/// What stands under `pipelines`, and the errors of a connector's signals.
+const PAIRS: &[(&str, &[&str])] = &[
+    (
+        "traces: { receivers: [otlp], exporters: [count] }",
+        &[
+            "a.yaml:6:5: service::pipelines::traces: the connector 'count' begins no started pipeline of metrics",
+        ],
+    ),
+    (
+        "metrics: { receivers: [count], exporters: [nop] }",
+        &[
+            "a.yaml:6:5: service::pipelines::metrics: the connector 'count' ends no started pipeline of traces or metrics or logs",
+        ],
+    ),
+    (
+        "traces: { receivers: [otlp], exporters: [count] }\n    logs: { receivers: [count], exporters: [nop] }",
+        &[
+            "a.yaml:6:5: service::pipelines::traces: the connector 'count' is used as exporter in traces pipeline but not used in any supported receiver pipeline",
+            "a.yaml:7:5: service::pipelines::logs: the connector 'count' is used as receiver in logs pipeline but not used in any supported exporter pipeline",
+        ],
+    ),
+    (
+        "traces: { receivers: [otlp], exporters: [forward] }\n    logs: { receivers: [forward], exporters: [nop] }",
+        &[
+            "a.yaml:6:5: service::pipelines::traces: the connector 'forward' is used as exporter in traces pipeline but not used in any supported receiver pipeline",
+            "a.yaml:7:5: service::pipelines::logs: the connector 'forward' is used as receiver in logs pipeline but not used in any supported exporter pipeline",
+        ],
+    ),
+    (
+        "metrics: { receivers: [otlp, count], exporters: [count] }",
+        &["a.yaml:6:5: service::pipelines::metrics: its data go in a circle of connectors"],
+    ),
+];
+
+#[test]
+fn connectors_join_the_signals_that_they_can() {
+    let text = |pipelines: &str| {
+        format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: }} }} }}\nconnectors: {{ count: , forward: }}\nexporters: {{ nop: }}\nservice:\n  pipelines:\n    {pipelines}\n"
+        )
+    };
+    for (pipelines, expected) in PAIRS {
+        assert_eq!(errors(&text(pipelines)), *expected, "{pipelines}");
+    }
+    // One use that is supported is enough for each side.
+    let joined = text(
+        "traces: { receivers: [otlp], exporters: [count, forward] }
+    logs: { receivers: [otlp], exporters: [count] }
+    traces/two: { receivers: [forward], exporters: [nop] }
+    metrics: { receivers: [count], exporters: [nop] }",
+    );
+    let found = with(&Options::default(), &joined).unwrap();
+    assert_eq!(found, ["traces", "logs", "traces/two", "metrics"]);
+}
+
+#[test]
+fn counts_that_are_wrong() {
+    let cases = [
+        (
+            "metrics: { m: { attributes: [ { key: a } ] } }",
+            "metrics[m]::attributes: metrics attributes not supported: metric 'm'",
+        ),
+        (
+            "logs: { m: { conditions: ['true'] } }",
+            "logs[m]::conditions: conditions on 'logs' are not built in",
+        ),
+        (
+            "spans: { m: { conditions: ['spam == 1'] } }",
+            "spans[m]::conditions: 'spam == 1' at character 1",
+        ),
+        (
+            "spans: { m: { attributes: [ { key: '' } ] } }",
+            "spans[m]::attributes[0]::key: attribute key missing",
+        ),
+        (
+            "spans: { m: { attributes: [ { key: a, default_value: true } ] } }",
+            "spans[m]::attributes[0]::default_value: must be a text or a number of 64 bits",
+        ),
+        (
+            "spans: { m: { atributes: } }",
+            "spans[m]::atributes: unknown key (did you mean 'attributes'?)",
+        ),
+        ("spans: [ m ]", "spans: must be a map of names, not a list"),
+    ];
+    for (options, error) in cases {
+        let text = format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: }} }} }}\nexporters: {{ nop: }}\nconnectors: {{ count: {{ {options} }} }}\n\
+             service: {{ pipelines: {{ traces: {{ receivers: [otlp], exporters: [count] }}, metrics: {{ receivers: [count], exporters: [nop] }} }} }}\n"
+        );
+        let found = errors(&text);
+        let wanted = format!("connectors::count::{error}");
+        assert!(found[0].contains(&wanted), "{found:?}\n{wanted}");
+    }
+}
+
 /// What stands under `traces`, and the error that it is.
 const PIPELINES: &[(&str, &str)] = &[
     (

@@ -18,7 +18,7 @@ use std::fmt;
 
 pub use otlp::Signal;
 
-use self::connectors::Connector;
+use self::connectors::{Connector, Pair};
 use self::exporters::Exporter;
 use self::extensions::Extension;
 use self::processors::Processor;
@@ -135,7 +135,11 @@ pub(crate) enum Parse {
     Processor(fn(&Section<'_>) -> Processor),
     Exporter(fn(&Section<'_>) -> Exporter),
     Extension(fn(&Section<'_>) -> Extension),
-    Connector(fn(&Section<'_>) -> Connector),
+    Connector {
+        /// The signals that it takes, and what it makes of them.
+        pairs: &'static [Pair],
+        parse: fn(&Section<'_>) -> Connector,
+    },
     /// It is taken and left out, for a reason that a warning tells. Without a table its options are
     /// not looked at.
     LeftOut(&'static str),

@@ -130,6 +130,7 @@ impl Check<'_> {
                 Ok(())
             }
             Kind::Sections(table) => self.sections(node, table, path),
+            Kind::Named(table) => self.named(node, table, path),
             Kind::TextsOrSections(_) if are_texts(node) => Ok(()),
             Kind::TextsOrSections(table) => self.sections(node, table, path),
             Kind::Any => Ok(()),
@@ -149,6 +150,17 @@ impl Check<'_> {
             }
             _ => Err(format!("must be a list of maps, not {}", node.shown())),
         }
+    }
+
+    fn named(&self, node: &Node, table: Table, path: &str) -> Result<(), String> {
+        if !matches!(node.value, Value::Map(_) | Value::Null) {
+            return Err(format!("must be a map of names, not {}", node.shown()));
+        }
+        for (key, value) in node.entries() {
+            let path = format!("{path}[{}]", key.text);
+            self.map(value, table, &path, key.at, Enabled::Unknown);
+        }
+        Ok(())
     }
 
     fn told(&self, node: &Node, path: &str, result: Result<(), String>) {
@@ -219,7 +231,9 @@ fn is_default(node: &Node, opt: &Opt) -> bool {
         Kind::Sections(_) | Kind::TextsOrSections(_) | Kind::Ints(..) => {
             matches!(&node.value, Value::List(items) if items.is_empty())
         }
-        Kind::Pairs | Kind::Section(_) => node.entries().is_empty() && node.items().is_empty(),
+        Kind::Pairs | Kind::Section(_) | Kind::Named(_) => {
+            node.entries().is_empty() && node.items().is_empty()
+        }
         Kind::Maybe(_) => is_off(node) || node.is_null(),
         Kind::Any => node.is_null(),
     }

@@ -6,7 +6,7 @@ use super::check::is_off;
 use super::table::{Kind, Opt, Table, find};
 use super::value;
 use crate::config::diagnostic::{At, Notes};
-use crate::config::source::{Node, Value, typing};
+use crate::config::source::{Key, Node, Value, typing};
 
 /// A map of options that [`super::check()`] has seen. What is wrong there gives zeros here: it was
 /// told, and nothing runs.
@@ -187,6 +187,21 @@ impl<'a> Section<'a> {
             Section::new(Some(item), table, path, item.at, self.notes)
         };
         items.iter().enumerate().map(section).collect()
+    }
+
+    /// The sections of a map, each with its name, in their order.
+    pub(crate) fn named(&self, name: &str) -> Vec<(String, Section<'a>)> {
+        let table = match find(self.table, name).map(|opt| opt.kind) {
+            Some(Kind::Named(table)) => table,
+            _ => &[],
+        };
+        let entries = self.written(name).map_or(&[][..], Node::entries);
+        let section = |(key, node): &'a (Key, Node)| {
+            let path = format!("{}::{name}[{}]", self.path, key.text);
+            let section = Section::new(Some(node), table, path, key.at, self.notes);
+            (key.text.clone(), section)
+        };
+        entries.iter().map(section).collect()
     }
 
     /// Whether the maps of a list have a key.

@@ -70,6 +70,8 @@ pub(crate) enum Kind {
     Maybe(Table),
     /// A list of maps of options.
     Sections(Table),
+    /// A map of maps of options, by names of the user.
+    Named(Table),
     /// A list of texts, or of maps of options.
     TextsOrSections(Table),
     /// Anything; its parser looks.

@@ -109,6 +109,10 @@ impl Config {
             for exporter in exporters.filter_map(|id| self.exporter(id)) {
                 asked.add_exporter(exporter, self);
             }
+            let connectors = pipeline.exporters.iter();
+            for connector in connectors.filter_map(|id| self.connector(id)) {
+                connector.ask(&mut asked);
+            }
         }
         asked
     }

@@ -329,6 +329,10 @@ impl PipelineReader<'_> {
             }
             _ => {}
         }
+        // Signals of connectors are checked once all pipelines are known.
+        if definition.role == Role::Connector {
+            return Part::Runs;
+        }
         if !entry.takes.contains(&signal) {
             let takes: Vec<String> = entry.takes.iter().map(Signal::to_string).collect();
             let message = format!(

@@ -143,15 +143,18 @@ impl Config {
 
     /// The pipelines that data of a receiver come to, also through connectors.
     pub(super) fn pipelines_of(&self, receiver: &ComponentId) -> Vec<&Pipeline> {
-        let (mut seen, mut found) = (vec![false; self.pipelines.len()], Vec::new());
-        let mut sources = vec![receiver];
-        while let Some(source) = sources.pop() {
-            for (place, pipeline) in self.pipelines.iter().enumerate() {
-                if pipeline.receivers.contains(source) && !std::mem::replace(&mut seen[place], true)
-                {
-                    found.push(pipeline);
-                    let connectors = pipeline.exporters.iter();
-                    sources.extend(connectors.filter(|id| self.connector(id).is_some()));
+        let pipelines = self.pipelines.iter();
+        let mut found: Vec<&Pipeline> = pipelines
+            .filter(|pipeline| pipeline.receivers.contains(receiver))
+            .collect();
+        let mut looked_at = 0;
+        while let Some(from) = found.get(looked_at).copied() {
+            looked_at += 1;
+            for id in &from.exporters {
+                for to in &self.pipelines {
+                    if self.feeds(from, id, to) && !found.contains(&to) {
+                        found.push(to);
+                    }
                 }
             }
         }

@@ -9,6 +9,7 @@ use otlp::scan::{Malformed, Span, Spot, event, span};
 use ottl::{Condition, Context, Schemas, Subject, Told};
 use tail::settings::ErrorMode;
 
+use super::around::AroundBytes;
 use super::client::Clients;
 use super::edit::{
     Edited, FIRST, Fields, Kind, List, Outcome, SCHEMA_URL, SECOND, edit_fields, hand_on, joined,
@@ -27,11 +28,6 @@ use crate::run::process::{ProcessorDeps, StartProcessor};
 
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
-/// As in `transform`: what stands around records is read once for each; so much of it costs nothing
-/// in the account,
-const AROUND_BYTES_FREE: usize = 16 << 10;
-/// and so many bytes a request of what is larger: more is refused.
-const AROUND_BYTES_MAX: usize = 512 << 20;
 
 /// The name that a Prometheus reader makes of `otelcol_processor_filter_spans.filtered`.
 const FILTERED: &str = "otelcol_processor_filter_spans_filtered";
@@ -146,7 +142,7 @@ impl Rules {
             slots: Slots::new(&self.keys),
             list: List::default(),
             dropped: 0,
-            around_bytes: 0,
+            around_bytes: AroundBytes::default(),
             fault: None,
         };
         let outcome = edit_fields(request, FIRST, &mut out, &mut |message, out| {
@@ -177,7 +173,7 @@ struct Walk<'r, 'a> {
     slots: Slots<'a, 'r>,
     list: List<'a>,
     dropped: u64,
-    around_bytes: usize,
+    around_bytes: AroundBytes,
     /// Why the walk ended, where no message is malformed.
     fault: Option<Fault>,
 }
@@ -312,14 +308,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn count_around(&mut self, bytes: usize) -> Result<(), Malformed> {
         let bytes = bytes + self.schemas.resource.len() + self.schemas.scope.len();
-        if bytes > AROUND_BYTES_FREE {
-            self.around_bytes += bytes;
-        }
-        if self.around_bytes > AROUND_BYTES_MAX {
-            Err(Malformed::TooLarge)
-        } else {
-            Ok(())
-        }
+        self.around_bytes.add(bytes)
     }
 
     fn settled(&mut self, outcome: Result<bool, Fault>) -> Result<bool, Malformed> {

@@ -1,6 +1,7 @@
 //! Processors: what stands between receivers and exporters.
 
 mod action;
+pub(in crate::run) mod around;
 pub mod attributes;
 pub mod batch;
 pub mod client;

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use tail::store::Budget;
 
 use super::{Host, Setup, StartError};
+use crate::config::components::connectors;
 use crate::config::{Component, ComponentId, Config, Pipeline, Receiver, Signal};
 use crate::run::account::Account;
 use crate::run::auth::Authenticators;
 use crate::run::charge::Memory;
+use crate::run::connect::ConnectorDeps;
 use crate::run::consume::{Consumer, FanOut};
 use crate::run::part::{Part, Running};
 use crate::run::process::ProcessorDeps;
@@ -49,6 +51,8 @@ pub(super) struct Build<'a> {
     memory: Arc<Memory>,
     pub(super) auth: Authenticators,
     heads: HashMap<usize, Arc<dyn Consumer>>,
+    /// Where data come into connectors, by the signals that each takes and gives.
+    connectors: HashMap<(ComponentId, Signal, Signal), Vec<Arc<dyn Consumer>>>,
     /// Components with metrics or a status of their own, the last of each pipeline first.
     pub(super) parts: Vec<Running>,
     /// What puts requests together for queues. It ends after all parts, and before the exporters.
@@ -84,6 +88,7 @@ impl<'a> Build<'a> {
             pages: Vec::new(),
             auth: Authenticators::start(config).map_err(StartError)?,
             heads: HashMap::new(),
+            connectors: HashMap::new(),
             parts: Vec::new(),
             batchers_last: Vec::new(),
             storages: Storages::new(config, &setup.log),
@@ -96,6 +101,7 @@ impl<'a> Build<'a> {
             place_of(&self.config.exporters, id),
             place_of(&self.config.processors, id),
             place_of(&self.config.receivers, id),
+            place_of(&self.config.connectors, id),
         ];
         let place = places.into_iter().flatten().next().unwrap_or_default();
         StartError(format!("{place}: {what} '{id}': {why}"))
@@ -112,14 +118,7 @@ impl<'a> Build<'a> {
         for id in &pipeline.exporters {
             match config.connector(id) {
                 None => outs.push(self.exporter(id, pipeline.id.signal)?),
-                Some(_) => {
-                    for (next, fed) in config.pipelines.iter().enumerate() {
-                        // Circles were refused with the configuration.
-                        if fed.receivers.contains(id) && fed.id.signal == pipeline.id.signal {
-                            outs.push(self.head(next)?);
-                        }
-                    }
-                }
+                Some(_) => outs.extend(self.connector(id, pipeline.id.signal)?),
             }
         }
         let mut next = self.fan_out(outs);
@@ -130,6 +129,55 @@ impl<'a> Build<'a> {
         }
         self.heads.insert(place, Arc::clone(&next));
         Ok(next)
+    }
+
+    /// Where data of a signal come into a connector. There is one for each signal that it gives to
+    /// started pipelines.
+    fn connector(
+        &mut self,
+        id: &ComponentId,
+        takes: Signal,
+    ) -> Result<Vec<Arc<dyn Consumer>>, StartError> {
+        let mut outs = Vec::new();
+        for gives in Signal::ALL {
+            if !connectors::joins(id, takes, gives) {
+                continue;
+            }
+            let key = (id.clone(), takes, gives);
+            if !self.connectors.contains_key(&key) {
+                let started = self.start_connector(id, takes, gives)?;
+                self.connectors.insert(key.clone(), started);
+            }
+            outs.extend(self.connectors.get(&key).into_iter().flatten().cloned());
+        }
+        Ok(outs)
+    }
+
+    fn start_connector(
+        &mut self,
+        id: &ComponentId,
+        takes: Signal,
+        gives: Signal,
+    ) -> Result<Vec<Arc<dyn Consumer>>, StartError> {
+        let (config, mut next) = (self.config, Vec::new());
+        for (place, fed) in config.pipelines.iter().enumerate() {
+            // Circles were refused with the configuration.
+            if fed.id.signal == gives && fed.receivers.contains(id) {
+                next.push(self.head(place)?);
+            }
+        }
+        let missing = || self.fault("connector", id, "is not defined");
+        let connector = config.connector(id).ok_or_else(missing)?;
+        if next.is_empty() {
+            return Ok(next);
+        }
+        let started = connector.start(ConnectorDeps {
+            id: &id.to_string(),
+            takes,
+            account: &self.accounts[gives as usize],
+            next,
+        });
+        started.map_err(|why| self.fault("connector", id, &why))
     }
 
     /// What counts the records of a processor.

@@ -1,5 +1,6 @@
 //! Whole collectors, sent to as SDKs send, over real sockets.
 
+mod connectors;
 mod dashboard;
 mod debug;
 mod disk;
@@ -208,6 +209,11 @@ fn request(first: u64, traces: u64) -> Bytes {
 async fn send(client: &Client, body: Bytes) -> Outcome {
     let prepared = client.prepare(vec![body]).expect("a request");
     client.send(&prepared).await
+}
+
+async fn taken(client: &Client, body: Bytes) {
+    let outcome = send(client, body).await;
+    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
 }
 
 fn traces(collector: &Collector) -> Balance {

@@ -1,7 +1,13 @@
 //! `forward`: what ends one pipeline begins another of the same signal.
 
-use super::Connector;
+use super::{Connector, ConnectorSettings, SAME};
 use crate::config::components::{EVERY, Entry, Parse, name};
+
+/// A connector that joins or splits pipelines of one signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forward;
+
+impl ConnectorSettings for Forward {}
 
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("forward")],
@@ -9,5 +15,8 @@ pub(crate) const ENTRY: Entry = Entry {
     takes: EVERY,
     carries: EVERY,
     options: &[],
-    parse: Parse::Connector(|_| Connector::Forward),
+    parse: Parse::Connector {
+        pairs: SAME,
+        parse: |_| Connector::new(Forward),
+    },
 };

@@ -38,11 +38,6 @@ fn sender(exporters: &str, names: &str, more: &str, extensions: &str) -> Collect
 
 const ANYWHERE: &str = "{ endpoint: '127.0.0.1:0' }";
 
-async fn taken(client: &Client, body: Bytes) {
-    let outcome = send(client, body).await;
-    assert!(matches!(outcome, Outcome::Taken { .. }), "{outcome:?}");
-}
-
 #[tokio::test]
 async fn what_exporters_compress_is_understood() {
     let sink = keeper(&format!("grpc: {ANYWHERE}, http: {ANYWHERE}"), "", "");

@@ -1,0 +1,346 @@
+//! `count`: metrics that count spans, events, metrics, data points or log records.
+//!
+//! Each resource of a request becomes a resource of a request of metrics, with a sum for each metric
+//! that has counted something. Sums are deltas, from the first to the last time of the records.
+
+mod rule;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use export::clock::now_unix_ns;
+use otlp::scan::{Around, Keys, Slots, Span, Spot as _, event, span};
+use otlp::view::View;
+use otlp::write;
+use ottl::{Schemas, Subject, Told};
+
+use super::{ConnectorDeps, StartConnector, hand_on};
+use crate::config::Signal;
+use crate::config::components::connectors::count::Count as Settings;
+use crate::run::account::Account;
+use crate::run::consume::{Consumer, Does, FanOut, Permit, Refusal, Refused, refused};
+use crate::run::data::Batch;
+use crate::run::process::around::AroundBytes;
+use crate::run::process::client::Clients;
+use crate::run::process::failures::Fault;
+use crate::run::process::outside::OUTSIDE;
+use rule::{Compiler, Rule, Seen};
+use tally::Tallies;
+
+/// The scope of the metrics, as the Collector names it.
+const SCOPE: &str =
+    "github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector";
+
+/// Field keys of attributes: of a span, an event, a scope, a resource and a log record.
+const OF_SPAN: u32 = 9 << 3 | 2;
+const OF_EVENT: u32 = 3 << 3 | 2;
+const OF_SCOPE: u32 = 3 << 3 | 2;
+const OF_RESOURCE: u32 = 1 << 3 | 2;
+const OF_LOG: u32 = 6 << 3 | 2;
+
+/// The data of a metric by their kind, and the field key of the attributes of their points.
+const DATA: [(&str, u32); 5] = [
+    ("gauge", 7 << 3 | 2),
+    ("sum", 7 << 3 | 2),
+    ("histogram", 9 << 3 | 2),
+    ("exponentialHistogram", 1 << 3 | 2),
+    ("summary", 7 << 3 | 2),
+];
+
+/// See the module.
+struct Counter {
+    rules: Rules,
+    account: Arc<Account>,
+    next: Arc<dyn Consumer>,
+}
+
+/// What is counted, without a place between pipelines.
+pub(super) struct Rules {
+    takes: Signal,
+    /// Of spans, metrics or log records.
+    outer: Vec<Rule>,
+    /// Of what is in them: events or data points.
+    inner: Vec<Rule>,
+    keys: Keys,
+    clients: Clients,
+}
+
+/// A request of metrics, and its data points.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Counted {
+    pub request: Vec<u8>,
+    pub points: u64,
+}
+
+impl StartConnector for Settings {
+    fn start(&self, deps: ConnectorDeps<'_>) -> Result<Vec<Arc<dyn Consumer>>, String> {
+        let rules = Rules::new(self, deps.takes)?;
+        // The pipelines get the same metrics.
+        let next: Arc<dyn Consumer> = match <[_; 1]>::try_from(deps.next) {
+            Ok([next]) => next,
+            Err(all) => Arc::new(FanOut::new(all)),
+        };
+        Ok(vec![Arc::new(Counter {
+            rules,
+            account: Arc::clone(deps.account),
+            next,
+        })])
+    }
+}
+
+impl Counter {
+    /// The metrics that a batch becomes; none if nothing of it is counted.
+    fn made(&self, batch: &Batch) -> Result<Option<Batch>, Fault> {
+        let told = self.rules.clients.told(batch.origin.as_deref());
+        let Counted { request, points } = self.rules.count(&batch.bytes, told.as_ref())?;
+        Ok((points > 0).then(|| Batch {
+            signal: Signal::Metrics,
+            bytes: request.into(),
+            records: points,
+            receipt: self.account.accept(points),
+            origin: batch.origin.clone(),
+        }))
+    }
+}
+
+impl Consumer for Counter {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        match self.made(&batch) {
+            Ok(Some(made)) => hand_on(&*self.next, made, batch),
+            Ok(None) => Ok(Does::new(move || drop(batch))),
+            Err(fault) => refused(batch, Refusal::Malformed(fault.to_string())),
+        }
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.next.room()
+    }
+
+    fn is_failing(&self) -> bool {
+        self.next.is_failing()
+    }
+
+    /// The counts are lost. The records that were counted are not: other exporters have them.
+    fn pass_by(&self, batch: Batch) {
+        if let Ok(Some(made)) = self.made(&batch) {
+            self.next.pass_by(made);
+        }
+    }
+}
+
+impl Rules {
+    /// Compiles what counts records of a signal.
+    ///
+    /// # Errors
+    /// Which condition cannot be read, and why.
+    pub fn new(settings: &Settings, takes: Signal) -> Result<Rules, String> {
+        let mut compiler = Compiler::default();
+        let [outer, inner] = match takes {
+            Signal::Traces => [&settings.spans[..], &settings.span_events],
+            Signal::Metrics => [&settings.metrics[..], &settings.data_points],
+            Signal::Logs => [&settings.logs[..], &[]],
+        };
+        Ok(Rules {
+            takes,
+            outer: compiler.rules(outer)?,
+            inner: compiler.rules(inner)?,
+            keys: compiler.keys,
+            clients: compiler.clients,
+        })
+    }
+
+    /// Counts the records of a request. `client` is what is known of its sender.
+    ///
+    /// # Errors
+    /// It is malformed, or a condition failed.
+    pub fn count(&self, request: &[u8], client: Option<&Told>) -> Result<Counted, Fault> {
+        let request = View::request(self.takes, request)?;
+        let mut walk = Walk {
+            rules: self,
+            client,
+            slots: Slots::new(&self.keys),
+            around_bytes: AroundBytes::default(),
+            now_ns: now_unix_ns(),
+        };
+        let mut counted = Counted::default();
+        let (resources, _, _) = names(self.takes);
+        for resource in request.all(resources) {
+            walk.resource(&resource, &mut counted)?;
+        }
+        Ok(counted)
+    }
+}
+
+/// Fields of a request, of a resource and of a scope.
+fn names(signal: Signal) -> (&'static str, &'static str, &'static str) {
+    match signal {
+        Signal::Traces => ("resourceSpans", "scopeSpans", "spans"),
+        Signal::Metrics => ("resourceMetrics", "scopeMetrics", "metrics"),
+        Signal::Logs => ("resourceLogs", "scopeLogs", "logRecords"),
+    }
+}
+
+/// A walk over a request.
+struct Walk<'r, 'a> {
+    rules: &'r Rules,
+    client: Option<&'r Told>,
+    slots: Slots<'a, 'r>,
+    around_bytes: AroundBytes,
+    /// The time of what has none.
+    now_ns: u64,
+}
+
+/// The messages around a record.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    around: Around<'a>,
+    schemas: Schemas<'a>,
+}
+
+impl<'a> Place<'a> {
+    /// A record there, by its message and the field key of its attributes.
+    fn seen(&self, record: &'a [u8], attributes: u32) -> Seen<'a> {
+        Seen([
+            (record, attributes),
+            (self.around.scope, OF_SCOPE),
+            (self.around.resource, OF_RESOURCE),
+        ])
+    }
+
+    fn bytes(&self) -> usize {
+        let Place { around, schemas } = self;
+        around.resource.len() + around.scope.len() + schemas.resource.len() + schemas.scope.len()
+    }
+}
+
+/// What is counted of one resource.
+struct Counts<'r> {
+    outer: Tallies<'r>,
+    inner: Tallies<'r>,
+}
+
+impl<'a> Walk<'_, 'a> {
+    fn resource(&mut self, message: &View<'a>, counted: &mut Counted) -> Result<(), Fault> {
+        let mut counts = Counts {
+            outer: Tallies::new(&self.rules.outer),
+            inner: Tallies::new(&self.rules.inner),
+        };
+        let (_, scopes, records) = names(self.rules.takes);
+        let resource = message.one("resource");
+        for scope_message in message.all(scopes) {
+            let scope = scope_message.one("scope");
+            let place = Place {
+                around: Around {
+                    resource: resource.map_or(b"", |resource| resource.encoded()),
+                    scope: scope.map_or(b"", |scope| scope.encoded()),
+                },
+                schemas: Schemas {
+                    resource: message.bytes("schemaUrl"),
+                    scope: scope_message.bytes("schemaUrl"),
+                },
+            };
+            for record in scope_message.all(records) {
+                self.around_bytes.add(place.bytes())?;
+                match self.rules.takes {
+                    Signal::Traces => self.span(&record, place, &mut counts)?,
+                    Signal::Metrics => self.metric(&record, place, &mut counts)?,
+                    Signal::Logs => log(&record, place, &mut counts)?,
+                }
+            }
+        }
+        if counts.outer.is_empty() && counts.inner.is_empty() {
+            return Ok(());
+        }
+        let out = &mut counted.request;
+        write::message(out, 1, |out| {
+            write::message(out, 1, |out| {
+                let attributes = resource.into_iter().flat_map(|one| one.all("attributes"));
+                attributes.for_each(|one| write::bytes(out, 1, one.encoded()));
+            });
+            write::message(out, 2, |out| {
+                write::message(out, 1, |out| write::bytes(out, 1, SCOPE.as_bytes()));
+                counted.points += counts.outer.write(self.now_ns, out);
+                counted.points += counts.inner.write(self.now_ns, out);
+            });
+        });
+        Ok(())
+    }
+
+    fn span(
+        &mut self,
+        message: &View<'a>,
+        place: Place<'a>,
+        counts: &mut Counts<'_>,
+    ) -> Result<(), Fault> {
+        self.slots.clear();
+        let span = span(message.encoded(), &mut self.slots)?;
+        counts.outer.see(span.start_ns);
+        counts.outer.see(span.end_ns);
+        let subject = subject(&span, &self.slots, place, self.client);
+        let seen = place.seen(message.encoded(), OF_SPAN);
+        let is_true = |rule: &Rule| rule.is_true(&subject);
+        counts.outer.add(&seen, is_true)?;
+        if self.rules.inner.is_empty() {
+            return Ok(());
+        }
+        let bytes = place.bytes() + message.encoded().len();
+        for (index, one) in message.all("events").enumerate() {
+            self.around_bytes.add(bytes)?;
+            let event = event(one.encoded());
+            counts.inner.see(event.time_ns);
+            let subject = Subject {
+                event: Some((event, index)),
+                ..subject
+            };
+            let seen = place.seen(one.encoded(), OF_EVENT);
+            counts.inner.add(&seen, |rule| rule.is_true(&subject))?;
+        }
+        Ok(())
+    }
+
+    fn metric(
+        &mut self,
+        message: &View<'a>,
+        place: Place<'a>,
+        counts: &mut Counts<'_>,
+    ) -> Result<(), Fault> {
+        // A metric has no attributes of its own.
+        counts.outer.add(&place.seen(b"", 0), |_| Ok(true))?;
+        for (kind, attributes) in DATA {
+            let points = message.all(kind).flat_map(|data| data.all("dataPoints"));
+            for point in points {
+                self.around_bytes.add(place.bytes())?;
+                counts.inner.see(point.number("timeUnixNano"));
+                let seen = place.seen(point.encoded(), attributes);
+                counts.inner.add(&seen, |_| Ok(true))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn log<'a>(message: &View<'a>, place: Place<'a>, counts: &mut Counts<'_>) -> Result<(), Fault> {
+    counts.outer.see(message.number("timeUnixNano"));
+    let seen = place.seen(message.encoded(), OF_LOG);
+    counts.outer.add(&seen, |_| Ok(true))
+}
+
+fn subject<'a, 's, 'k>(
+    span: &'s Span<'a>,
+    slots: &'s Slots<'a, 'k>,
+    place: Place<'a>,
+    client: Option<&'a Told>,
+) -> Subject<'a, 's, 'k> {
+    Subject {
+        span,
+        slots: Some(slots),
+        around: place.around,
+        schemas: place.schemas,
+        event: None,
+        cache: b"",
+        client,
+        outside: OUTSIDE,
+    }
+}

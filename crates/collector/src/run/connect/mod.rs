@@ -1,0 +1,37 @@
+//! Connectors: the exporter of one pipeline is the receiver of another, of the same signal or of
+//! another one.
+
+mod count;
+mod forward;
+mod made;
+mod round_robin;
+
+use std::sync::Arc;
+
+use crate::config::Signal;
+use crate::run::account::Account;
+use crate::run::consume::Consumer;
+
+pub use made::{Made, hand_on};
+
+/// Settings that a connector is started from.
+pub trait StartConnector {
+    /// Starts the connector for one signal that it takes and one that it gives. What comes back gets
+    /// each batch of the pipelines that it ends. Called within the runtime.
+    ///
+    /// # Errors
+    /// Why it cannot be started.
+    fn start(&self, deps: ConnectorDeps<'_>) -> Result<Vec<Arc<dyn Consumer>>, String>;
+}
+
+/// What a connector is started with besides its settings.
+pub struct ConnectorDeps<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The signal of the pipelines that it ends.
+    pub takes: Signal,
+    /// The account of the signal that it gives. Records that it makes are accepted there.
+    pub account: &'a Arc<Account>,
+    /// The pipelines that it begins, in the order of the files; at least one.
+    pub next: Vec<Arc<dyn Consumer>>,
+}

@@ -1,0 +1,148 @@
+//! Pipelines that connectors join, of one signal and of several.
+
+use super::*;
+
+/// The lines of a file as JSON.
+fn lines(file: &TempFile) -> Vec<serde_json::Value> {
+    let text = std::fs::read_to_string(&file.0).unwrap_or_default();
+    let lines = text.lines().map(serde_json::from_str);
+    lines.collect::<Result<_, _>>().expect("JSON")
+}
+
+/// The counts of a file by metric.
+fn counts(file: &TempFile) -> Vec<(String, u64)> {
+    let mut counts = Vec::new();
+    for line in lines(file) {
+        let metrics = &line["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+        for metric in metrics.as_array().expect("metrics") {
+            let name = metric["name"].as_str().expect("a name").to_owned();
+            let points = metric["sum"]["dataPoints"].as_array().expect("points");
+            let count = points.iter().map(|point| {
+                let count = point["asInt"].as_str().expect("a count");
+                count.parse::<u64>().expect("a number")
+            });
+            counts.push((name, count.sum()));
+        }
+    }
+    counts
+}
+
+/// Both pipelines keep what they get until they are ended: the one that counts before the one that
+/// gets the counts.
+#[tokio::test]
+async fn counts_of_spans_go_to_a_pipeline_of_metrics() {
+    let (spans, counted) = (TempFile::new(), TempFile::new());
+    let collector = collector(&format!(
+        "processors: {{ batch: {{ timeout: 1h }} }}
+connectors: {{ count: , forward: }}
+exporters: {{ file/spans: {{ path: '{}' }}, file/counts: {{ path: '{}' }} }}
+service:
+  {NO_METRICS}
+  pipelines:
+    metrics: {{ receivers: [count], processors: [batch], exporters: [forward] }}
+    metrics/out: {{ receivers: [forward], exporters: [file/counts] }}
+    traces: {{ receivers: [otlp], processors: [batch], exporters: [file/spans, count] }}",
+        spans.0.display(),
+        counted.0.display()
+    ));
+    taken(&grpc(&collector), request(0, 10)).await;
+    taken(&grpc(&collector), request(10, 5)).await;
+    let [traces, metrics, _] = collector.end().await;
+    assert_eq!((traces.accepted, traces.exported), (30, 30));
+    assert_eq!((metrics.accepted, metrics.exported), (2, 2));
+    assert_eq!(spans.spans().len(), 30);
+    let resources = lines(&counted);
+    assert_eq!(resources.len(), 1, "one batch");
+    let resources = resources[0]["resourceMetrics"].as_array().expect("a list");
+    let counts = resources.iter().map(|resource| {
+        let metric = &resource["scopeMetrics"][0]["metrics"][0];
+        let point = &metric["sum"]["dataPoints"][0];
+        (metric["name"].clone(), point["asInt"].clone())
+    });
+    assert_eq!(
+        counts.collect::<Vec<_>>(),
+        [
+            ("trace.span.count".into(), "20".into()),
+            ("trace.span.count".into(), "10".into())
+        ]
+    );
+}
+
+#[tokio::test]
+async fn conditions_of_counts_read_client_metadata() {
+    let counted = TempFile::new();
+    let collector = start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0', include_metadata: true }} }} }} }}
+connectors:
+  count: {{ spans: {{ of.a: {{ conditions: ['otelcol.client.metadata[\"tenant\"][0] == \"a\"'] }} }} }}
+exporters: {{ file: {{ path: '{}' }} }}
+service:
+  {NO_METRICS}
+  pipelines:
+    traces: {{ receivers: [otlp], exporters: [count] }}
+    metrics: {{ receivers: [count], exporters: [file] }}",
+        counted.0.display()
+    ));
+    for (tenant, traces) in [("a", 1), ("b", 2), ("a", 3)] {
+        let client = grpc_with(&collector, &[("tenant", tenant)]);
+        taken(&client, request(0, traces)).await;
+    }
+    let [traces, metrics, _] = collector.end().await;
+    assert_eq!((traces.accepted, traces.exported), (12, 12));
+    assert_eq!((metrics.accepted, metrics.exported), (2, 2));
+    let of_a = |count| ("of.a".to_owned(), count);
+    assert_eq!(counts(&counted), [of_a(2), of_a(6)]);
+}
+
+/// A pipeline of metrics without room holds up the senders of what is counted: nothing is taken that
+/// is not counted.
+#[tokio::test]
+async fn senders_wait_while_counts_have_no_room() {
+    let counted = TempFile::new();
+    let collector = collector(&format!(
+        "connectors: {{ count: }}
+processors: {{ memory_limiter: {{ check_interval: 1ms, limit_mib: 1 }} }}
+exporters: {{ file: {{ path: '{}' }} }}
+service:
+  {NO_METRICS}
+  pipelines:
+    traces: {{ receivers: [otlp], exporters: [count] }}
+    metrics: {{ receivers: [count], processors: [memory_limiter], exporters: [file] }}",
+        counted.0.display()
+    ));
+    let client = grpc(&collector);
+    let deadline = Instant::now() + PATIENCE;
+    while !matches!(send(&client, request(0, 1)).await, Outcome::Busy { .. }) {
+        assert!(Instant::now() < deadline, "the limiter refuses");
+    }
+    let [traces, metrics, _] = collector.end().await;
+    assert_eq!((traces.held(), metrics.held()), (0, 0));
+    assert_eq!(traces.accepted, traces.exported);
+    assert_eq!(metrics.accepted, metrics.exported);
+    let all: u64 = counts(&counted).iter().map(|(_, count)| count).sum();
+    assert_eq!(all, traces.exported, "each span that was taken is counted");
+}
+
+#[tokio::test]
+async fn batches_go_to_pipelines_in_turn() {
+    let files = [TempFile::new(), TempFile::new()];
+    let collector = collector(&format!(
+        "connectors: {{ round_robin: }}
+exporters: {{ file/a: {{ path: '{}' }}, file/b: {{ path: '{}' }} }}
+service:
+  {NO_METRICS}
+  pipelines:
+    traces: {{ receivers: [otlp], exporters: [round_robin] }}
+    traces/a: {{ receivers: [round_robin], exporters: [file/a] }}
+    traces/b: {{ receivers: [round_robin], exporters: [file/b] }}",
+        files[0].0.display(),
+        files[1].0.display()
+    ));
+    for traces in 1..=4 {
+        taken(&grpc(&collector), request(0, traces)).await;
+    }
+    let [balance, ..] = collector.end().await;
+    assert_eq!((balance.accepted, balance.exported), (20, 20));
+    let spans = files.each_ref().map(|file| file.spans().len());
+    assert_eq!([spans[0].max(spans[1]), spans[0].min(spans[1])], [12, 8]);
+}
