@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::components::connectors::count;
+use super::components::connectors::{count, span_metrics};
 use super::components::processors::{action, matching, tail_sampling};
 use super::components::shared::{queue, retry, tls};
 use super::components::{Entry, Parse, Role, Signal, known};
@@ -303,6 +303,11 @@ service:
   taken; a journal keeps it, and a sender that waits is answered, when they are delivered. After a crash it may be counted twice.
 - `count` makes deltas for each resource of a batch, from the first to the last time of its records. Where a name is written for a kind of
   record, its default metric is not there. A condition that fails refuses the batch.
+- `span_metrics` counts a batch when it is taken. Its metrics are handed on every `metrics_flush_interval`, and once more when the
+  collector ends. Cumulative metrics that a pipeline has no room for are replaced by the next ones; deltas are added up until there is
+  room. What was counted is lost when the process is killed.
+- `span_metrics` holds 200000 series and 256 MiB of their attributes and buckets at most; further ones become a series with
+  `otel.metric.overflow`. Resources without `service.name` are not counted, as in the Collector.
 - `round_robin` gives a batch to the next pipeline, whether it has room or not: a sender that is refused tries the one after it.
 ";
 
@@ -375,6 +380,7 @@ const SHARED: &[(&str, Table)] = &[
     ("A match of spans", matching::TABLE),
     ("A policy", tail_sampling::POLICY),
     ("A metric that counts", count::METRIC),
+    ("A dimension of span metrics", span_metrics::DIMENSION),
 ];
 
 /// The title of a table that is told once.
@@ -493,6 +499,7 @@ fn takes(kind: Kind) -> String {
         Kind::Number(low, high) if high == f64::MAX => format!("a number from {low}"),
         Kind::Number(low, high) => format!("a number from {low} to {high}"),
         Kind::Duration => "a duration".to_owned(),
+        Kind::Durations => "a list of durations".to_owned(),
         Kind::Text => "text".to_owned(),
         Kind::Word(list) => words(list),
         Kind::WordAnyCase(list) => format!("{}, in any case", words(list)),

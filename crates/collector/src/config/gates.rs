@@ -39,6 +39,25 @@ const IGNORED: &[Ignored] = &[
         name: "exporter.prometheus.DisableResourceToTelemetryConversion",
         instead: Some("'resource_to_telemetry_conversion' counts where it is written"),
     },
+    Ignored {
+        name: "connector.spanmetrics.legacyMetricNames",
+        instead: Some("'namespace' counts, and an empty one leaves the prefix out"),
+    },
+    Ignored {
+        name: "connector.spanmetrics.excludeResourceMetrics",
+        instead: Some(
+            "'add_resource_attributes' has no effect, and the resource attributes are there",
+        ),
+    },
+    Ignored {
+        name: "connector.spanmetrics.useSecondAsDefaultMetricsUnit",
+        instead: Some("'histogram::unit' counts, and is 'ms' where it is not written"),
+    },
+    ignored_gate("connector.spanmetrics.includeCollectorInstanceID"),
+    Ignored {
+        name: "spanmetrics.statusCodeConvention.useOtelPrefix",
+        instead: Some("the attribute is 'status.code'"),
+    },
     ignored_gate("extension.healthcheck.useComponentStatus"),
     ignored_gate("processor.tailsamplingprocessor.metricstatcountspanssampled"),
     ignored_gate("processor.tailsamplingprocessor.tailstorageextension"),

@@ -292,6 +292,15 @@ impl FanOut {
     pub fn new(consumers: Vec<Arc<dyn Consumer>>) -> FanOut {
         FanOut { consumers }
     }
+
+    /// One consumer that hands everything to all of these: the only one itself.
+    #[must_use]
+    pub fn of(mut consumers: Vec<Arc<dyn Consumer>>) -> Arc<dyn Consumer> {
+        if consumers.len() == 1 {
+            return consumers.remove(0);
+        }
+        Arc::new(FanOut { consumers })
+    }
 }
 
 impl Consumer for FanOut {

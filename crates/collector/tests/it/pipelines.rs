@@ -127,21 +127,21 @@ fn traces_are_never_in_part() {
 
 const CONNECTED: &str = "
 receivers: { otlp: { protocols: { grpc: } } }
-connectors: { spanmetrics: { namespace: a }, forward: , forward/two: }
+connectors: { servicegraph: { namespace: a }, forward: , forward/two: }
 exporters: { nop: }
 service:
   pipelines:
-    traces: { receivers: [otlp], exporters: [nop, spanmetrics] }
-    metrics: { receivers: [spanmetrics], exporters: [nop] }
+    traces: { receivers: [otlp], exporters: [nop, servicegraph] }
+    metrics: { receivers: [servicegraph], exporters: [nop] }
 ";
 
 #[test]
 fn a_connector_that_we_lack_can_be_left_out() {
     let found = with(&Options::default(), CONNECTED).unwrap_err();
-    let error = "a.yaml:7:51: service::pipelines::traces: the exporter 'spanmetrics' is of the type 'spanmetrics', which is not built in ('--drop-part spanmetrics' leaves it out)";
+    let error = "a.yaml:7:51: service::pipelines::traces: the exporter 'servicegraph' is of the type 'servicegraph', which is not built in ('--drop-part servicegraph' leaves it out)";
     assert_eq!(found, [error]);
     // The pipeline that it would begin has no receiver then.
-    let found = with(&dropping(&["spanmetrics"]), CONNECTED).unwrap();
+    let found = with(&dropping(&["servicegraph"]), CONNECTED).unwrap();
     assert_eq!(found, ["traces"]);
 }
 
@@ -283,6 +283,59 @@ fn counts_that_are_wrong() {
         let wanted = format!("connectors::count::{error}");
         assert!(found[0].contains(&wanted), "{found:?}\n{wanted}");
     }
+}
+
+#[test]
+fn span_metrics_that_are_wrong() {
+    let cases = [
+        (
+            "dimensions: [ { name: span.name } ]",
+            "dimensions[0]::name: duplicate dimension name span.name",
+        ),
+        (
+            "dimensions: [ { name: a } ], histogram: { dimensions: [ { name: a } ] }",
+            "histogram::dimensions[0]::name: duplicate dimension name a",
+        ),
+        (
+            "calls_dimensions: [ {} ]",
+            "calls_dimensions[0]::name: must name an attribute",
+        ),
+        (
+            "histogram: { explicit: , exponential: }",
+            "histogram: use either `explicit` or `exponential` buckets histogram",
+        ),
+        (
+            "histogram: { explicit: { buckets: [2s, 1s] } }",
+            "histogram::explicit::buckets: must rise",
+        ),
+        (
+            "histogram: { explicit: { buckets: 1s } }",
+            "histogram::explicit::buckets: must be a list of durations, not '1s'",
+        ),
+        (
+            "events: { enabled: true }",
+            "events::dimensions: no dimensions configured for events",
+        ),
+        (
+            "metrics_flush_interval: 0",
+            "metrics_flush_interval: must be more than 0",
+        ),
+    ];
+    let text = |options: &str| {
+        format!(
+            "receivers: {{ otlp: {{ protocols: {{ grpc: }} }} }}\nexporters: {{ nop: }}\nconnectors: {{ span_metrics: {{ {options} }} }}\n\
+             service: {{ pipelines: {{ traces: {{ receivers: [otlp], exporters: [span_metrics] }}, metrics: {{ receivers: [span_metrics], exporters: [nop] }} }} }}\n"
+        )
+    };
+    for (options, error) in cases {
+        let found = errors(&text(options));
+        let wanted = format!("connectors::span_metrics::{error}");
+        assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
+    }
+    let (_, warnings) = good(&text("aggregation_temporality: DELTA"));
+    let said =
+        "aggregation_temporality: is not known: it is taken for AGGREGATION_TEMPORALITY_CUMULATIVE";
+    assert!(warnings[0].ends_with(said), "{warnings:?}");
 }
 
 /// What stands under `traces`, and the error that it is.

@@ -106,6 +106,7 @@ impl Check<'_> {
                 }
             }),
             Kind::Duration => value::duration_ns(node).map(drop),
+            Kind::Durations => value::durations_ns(node).map(drop),
             Kind::Text => value::text(node).map(drop),
             Kind::Word(words) => value::text(node).and_then(|text| known(text, words)),
             Kind::WordAnyCase(words) => {
@@ -228,7 +229,7 @@ fn is_default(node: &Node, opt: &Opt) -> bool {
             let default = opt.default.split(',').filter(|text| !text.is_empty());
             texts.eq(default)
         }),
-        Kind::Sections(_) | Kind::TextsOrSections(_) | Kind::Ints(..) => {
+        Kind::Sections(_) | Kind::TextsOrSections(_) | Kind::Ints(..) | Kind::Durations => {
             matches!(&node.value, Value::List(items) if items.is_empty())
         }
         Kind::Pairs | Kind::Section(_) | Kind::Named(_) => {

@@ -109,6 +109,11 @@ impl<'a> Section<'a> {
         value::duration_ns(&self.node(name)).unwrap_or_default()
     }
 
+    /// Durations of a list, in nanoseconds.
+    pub(crate) fn durations_ns(&self, name: &str) -> Vec<u64> {
+        value::durations_ns(&self.node(name)).unwrap_or_default()
+    }
+
     pub(crate) fn text(&self, name: &str) -> String {
         value::text(&self.node(name)).unwrap_or_default().to_owned()
     }
@@ -245,7 +250,7 @@ impl<'a> Section<'a> {
 fn default(opt: Option<&Opt>) -> Node {
     let value = match opt.map(|opt| (opt.kind, opt.default)) {
         Some((Kind::Flag | Kind::Int(..) | Kind::Number(..), text)) => typing::plain(text),
-        Some((Kind::Duration, "")) | None => Value::Null,
+        Some((Kind::Duration | Kind::Durations, "")) | None => Value::Null,
         Some((_, text)) => Value::Text(text.to_owned()),
     };
     let mut node = Node::new(At::default(), value);

@@ -53,6 +53,8 @@ pub(crate) enum Kind {
     Number(f64, f64),
     /// Go's notation of durations, or nanoseconds.
     Duration,
+    /// A list of durations.
+    Durations,
     Text,
     /// One of some words.
     Word(&'static [&'static str]),

@@ -139,6 +139,15 @@ pub(crate) fn duration_ns(node: &Node) -> Result<u64, String> {
     fits.ok_or_else(|| format!("is too long: {}", node.shown()))
 }
 
+/// A list of durations, in nanoseconds.
+pub(crate) fn durations_ns(node: &Node) -> Result<Vec<u64>, String> {
+    match &node.value {
+        Value::Null => Ok(Vec::new()),
+        Value::List(items) => items.iter().map(duration_ns).collect(),
+        _ => Err(format!("must be a list of durations, not {}", node.shown())),
+    }
+}
+
 const UNITS: [(&str, u64); 8] = [
     ("ns", 1),
     ("us", 1_000),

@@ -78,10 +78,7 @@ impl StartConnector for Settings {
     fn start(&self, deps: ConnectorDeps<'_>) -> Result<Vec<Arc<dyn Consumer>>, String> {
         let rules = Rules::new(self, deps.takes)?;
         // The pipelines get the same metrics.
-        let next: Arc<dyn Consumer> = match <[_; 1]>::try_from(deps.next) {
-            Ok([next]) => next,
-            Err(all) => Arc::new(FanOut::new(all)),
-        };
+        let next = FanOut::of(deps.next);
         Ok(vec![Arc::new(Counter {
             rules,
             account: Arc::clone(deps.account),

@@ -2,15 +2,19 @@
 //! another one.
 
 mod count;
+mod flush;
 mod forward;
 mod made;
 mod round_robin;
+mod span_metrics;
 
 use std::sync::Arc;
 
 use crate::config::Signal;
+use crate::run::Log;
 use crate::run::account::Account;
 use crate::run::consume::Consumer;
+use crate::run::part::Part;
 
 pub use made::{Made, hand_on};
 
@@ -30,8 +34,13 @@ pub struct ConnectorDeps<'a> {
     pub id: &'a str,
     /// The signal of the pipelines that it ends.
     pub takes: Signal,
+    /// Where its lines go.
+    pub log: &'a Log,
+    /// The identifier of this collector (`service.instance.id` of its own metrics).
+    pub instance_id: &'a str,
     /// The account of the signal that it gives. Records that it makes are accepted there.
     pub account: &'a Arc<Account>,
     /// The pipelines that it begins, in the order of the files; at least one.
     pub next: Vec<Arc<dyn Consumer>>,
+    pub(in crate::run) parts: &'a mut Vec<Arc<dyn Part>>,
 }

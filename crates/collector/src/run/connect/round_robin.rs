@@ -74,6 +74,7 @@ mod tests {
 
     use super::*;
     use crate::config::Signal;
+    use crate::run::Log;
     use crate::run::account::Account;
     use crate::run::consume::{Does, refused};
 
@@ -111,6 +112,9 @@ mod tests {
         let deps = ConnectorDeps {
             id: "round_robin",
             takes: Signal::Logs,
+            log: &Log::new(|_, _| {}),
+            instance_id: "",
+            parts: &mut Vec::new(),
             account,
             next: next.collect(),
         };

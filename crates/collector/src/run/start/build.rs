@@ -13,7 +13,7 @@ use crate::run::auth::Authenticators;
 use crate::run::charge::Memory;
 use crate::run::connect::ConnectorDeps;
 use crate::run::consume::{Consumer, FanOut};
-use crate::run::part::{Part, Running};
+use crate::run::part::{Part, PartName, Running};
 use crate::run::process::ProcessorDeps;
 use crate::run::process::dashboard::Shown;
 use crate::run::process::passage::{End, Passage};
@@ -33,6 +33,7 @@ pub(super) struct Build<'a> {
     config: &'a Config,
     setup: &'a Setup,
     host: &'a Host,
+    instance_id: &'a str,
     pub(super) accounts: [Arc<Account>; 3],
     pub(super) budget: Arc<Budget>,
     /// Where data come into exporters.
@@ -70,11 +71,13 @@ impl<'a> Build<'a> {
         setup: &'a Setup,
         host: &'a Host,
         budget: Arc<Budget>,
+        instance_id: &'a str,
     ) -> Result<Build<'a>, StartError> {
         Ok(Build {
             config,
             setup,
             host,
+            instance_id,
             accounts: Default::default(),
             traces: { config.trace_store() }
                 .map(|limits| Shown::new(setup.traces.clone(), limits, &budget)),
@@ -121,7 +124,7 @@ impl<'a> Build<'a> {
                 Some(_) => outs.extend(self.connector(id, pipeline.id.signal)?),
             }
         }
-        let mut next = self.fan_out(outs);
+        let mut next = FanOut::of(outs);
         for id in pipeline.processors.iter().rev() {
             let passage = self.passage(id, pipeline.id.signal);
             next = self.processor(pipeline, id, passage.counted(End::Out, next))?;
@@ -171,13 +174,28 @@ impl<'a> Build<'a> {
         if next.is_empty() {
             return Ok(next);
         }
+        let (name, mut parts) = (id.to_string(), Vec::new());
         let started = connector.start(ConnectorDeps {
-            id: &id.to_string(),
+            id: &name,
             takes,
+            log: &self.setup.log,
+            instance_id: self.instance_id,
+            parts: &mut parts,
             account: &self.accounts[gives as usize],
             next,
         });
-        started.map_err(|why| self.fault("connector", id, &why))
+        let started = started.map_err(|why| self.fault("connector", id, &why))?;
+        // It belongs to several pipelines: behind all that it ends, and before all that it begins.
+        let name = PartName {
+            pipeline: String::new(),
+            id: name,
+        };
+        let parts = parts.into_iter().map(|part| Running {
+            name: name.clone(),
+            part,
+        });
+        self.parts.extend(parts);
+        Ok(started)
     }
 
     /// What counts the records of a processor.
@@ -269,14 +287,6 @@ impl<'a> Build<'a> {
         started.map_err(|why| self.fault("processor", id, &why))
     }
 
-    /// One consumer that hands everything to all of these.
-    fn fan_out(&self, mut consumers: Vec<Arc<dyn Consumer>>) -> Arc<dyn Consumer> {
-        if consumers.len() == 1 {
-            return consumers.remove(0);
-        }
-        Arc::new(FanOut::new(consumers))
-    }
-
     /// What the proxy feeds that runs the collector.
     pub fn intake_of_proxy(&mut self) -> Arc<Intake> {
         let outlet = |signal: Signal| self.outlet(self.config.pipelines_of_proxy(signal));
@@ -292,7 +302,7 @@ impl<'a> Build<'a> {
     fn outlet(&mut self, places: Vec<usize>) -> Option<Arc<dyn Consumer>> {
         let heads = places.iter().filter_map(|place| self.heads.get(place));
         let heads: Vec<_> = heads.map(Arc::clone).collect();
-        (!heads.is_empty()).then(|| self.fan_out(heads))
+        (!heads.is_empty()).then(|| FanOut::of(heads))
     }
 
     /// What each receiver feeds.

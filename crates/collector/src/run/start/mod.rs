@@ -203,7 +203,12 @@ impl Collector {
     /// What cannot be started, and why; nothing is left running.
     pub fn start_in(config: &Config, setup: Setup, host: &Host) -> Result<Collector, StartError> {
         let budget = Arc::new(Budget::new(budget_bytes(config, host.memory_percent)));
-        let mut build = Build::new(config, &setup, host, budget)?;
+        let resource = pages::resource(config);
+        let instance = resource
+            .iter()
+            .find(|(key, _)| key == "service.instance.id");
+        let instance_id = instance.map_or("", |(_, id)| id);
+        let mut build = Build::new(config, &setup, host, budget, instance_id)?;
         for place in 0..config.pipelines.len() {
             build.head(place)?;
         }
@@ -245,7 +250,7 @@ impl Collector {
             backends: build.backends,
             budget: build.budget,
             storages: views.collect(),
-            resource: pages::resource(config),
+            resource: resource.clone(),
             begun_ns: now_unix_ns(),
             traces: build.traces.map(|shown| Arc::clone(&shown.store)),
             level: config.telemetry.metrics.level,

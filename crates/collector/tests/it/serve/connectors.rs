@@ -146,3 +146,56 @@ service:
     let spans = files.each_ref().map(|file| file.spans().len());
     assert_eq!([spans[0].max(spans[1]), spans[0].min(spans[1])], [12, 8]);
 }
+
+/// Spans are counted as they come; the counts are handed on from time to time, and at the end.
+#[tokio::test]
+async fn spans_are_measured_from_time_to_time_and_at_the_end() {
+    let measured = TempFile::new();
+    let config = |interval: &str| {
+        format!(
+            "processors: {{ resource: {{ attributes: [ {{ key: service.name, value: s, action: insert }} ] }} }}
+connectors: {{ span_metrics: {{ metrics_flush_interval: {interval}, exclude_dimensions: [collector.instance.id] }} }}
+exporters: {{ file: {{ path: '{}' }} }}
+service:
+  {NO_METRICS}
+  pipelines:
+    traces: {{ receivers: [otlp], processors: [resource], exporters: [span_metrics] }}
+    metrics: {{ receivers: [span_metrics], exporters: [file] }}",
+            measured.0.display()
+        )
+    };
+    let calls = || {
+        let metrics = lines(&measured).into_iter().map(|line| {
+            let metrics = &line["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+            let points = metrics[0]["sum"]["dataPoints"].as_array().cloned();
+            let points = points.unwrap_or_default().into_iter();
+            let counts = points.map(|point| {
+                let count = point["asInt"].as_str().unwrap_or_default();
+                count.parse::<u64>().expect("a count")
+            });
+            (metrics[0]["name"].clone(), counts.sum::<u64>())
+        });
+        metrics.collect::<Vec<_>>()
+    };
+    let often = collector(&config("20ms"));
+    taken(&grpc(&often), request(0, 15)).await;
+    until("it is handed on twice", || calls().len() > 1).await;
+    often.end().await;
+    let name = "traces.span.metrics.calls";
+    assert!(
+        calls().iter().all(|one| *one == (name.into(), 30)),
+        "{:?}",
+        calls()
+    );
+    std::fs::write(&measured.0, "").expect("a file");
+
+    let seldom = collector(&config("1h"));
+    taken(&grpc(&seldom), request(0, 15)).await;
+    let [traces, metrics, _] = seldom.end().await;
+    assert_eq!((traces.accepted, traces.exported), (30, 30));
+    assert_eq!(
+        (metrics.accepted, metrics.exported, metrics.held()),
+        (6, 6, 0)
+    );
+    assert_eq!(calls(), [(name.into(), 30)]);
+}

@@ -6,6 +6,7 @@
 pub mod count;
 pub mod forward;
 pub mod round_robin;
+pub mod span_metrics;
 
 use std::sync::Arc;
 
@@ -60,4 +61,9 @@ pub fn joins(id: &ComponentId, takes: Signal, gives: Signal) -> bool {
     pairs(id).contains(&(takes, gives))
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[forward::ENTRY, count::ENTRY, round_robin::ENTRY];
+pub(crate) const ENTRIES: &[Entry] = &[
+    forward::ENTRY,
+    count::ENTRY,
+    span_metrics::ENTRY,
+    round_robin::ENTRY,
+];
