@@ -167,7 +167,7 @@ fn slow_key_value(message: &[u8], depth: u32) -> Result<(&[u8], &[u8]), Malforme
 
 /// Checks an `AnyValue`.
 #[inline]
-fn any_value(message: &[u8], depth: u32) -> Result<(), Malformed> {
+pub(super) fn any_value(message: &[u8], depth: u32) -> Result<(), Malformed> {
     match message {
         // A short text, or a small number.
         [0x0a, len @ 0..0x80, rest @ ..] if rest.len() == usize::from(*len) => Ok(()),

@@ -7,10 +7,18 @@
 //! as the Collector does not check it either.
 
 mod any;
+mod log;
+mod metric;
+mod point;
 mod slots;
 mod span;
 
 pub use any::{Any, Attributes, attribute};
+pub use log::{LOG_ATTRIBUTES, Log, log};
+pub use metric::{METADATA, MONOTONIC, POINTS, TEMPORALITY};
+pub use metric::{Metric, MetricKind, metric, metric_frame};
+pub use point::{Buckets, Number, Point, PointKind, Quantile, point};
+pub use point::{NEGATIVE, POINT_START, POINT_TIME, POSITIVE, QUANTILES};
 pub use slots::{Around, KEYS_MAX, Keys, Slots};
 pub use span::{Event, Span, Spot, event, events, span};
 pub use span::{is_short_value, span_field};
@@ -230,5 +238,7 @@ fn attributes(message: &[u8], attributes: u32) -> Result<(), Malformed> {
     Ok(())
 }
 
+#[cfg(test)]
+mod records_tests;
 #[cfg(test)]
 mod tests;

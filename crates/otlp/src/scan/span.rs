@@ -286,7 +286,7 @@ fn is_number(field: &[u8]) -> bool {
 }
 
 #[inline]
-fn trace_id(bytes: &[u8]) -> Result<[u8; 16], Malformed> {
+pub(super) fn trace_id(bytes: &[u8]) -> Result<[u8; 16], Malformed> {
     match bytes.try_into() {
         Ok(id) => Ok(id),
         Err(_) if bytes.is_empty() => Ok([0; 16]),
@@ -295,7 +295,7 @@ fn trace_id(bytes: &[u8]) -> Result<[u8; 16], Malformed> {
 }
 
 #[inline]
-fn span_id(bytes: &[u8]) -> Result<&[u8], Malformed> {
+pub(super) fn span_id(bytes: &[u8]) -> Result<&[u8], Malformed> {
     if matches!(bytes.len(), 0 | 8) {
         return Ok(bytes);
     }
