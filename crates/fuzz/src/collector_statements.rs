@@ -9,33 +9,26 @@ use collector::run::process::edit::Edited;
 use collector::run::process::failures::{Failures, Fault};
 use collector::run::process::filter::Rules;
 use collector::run::process::transform::Editor;
-use otlp::scan::{Malformed, Scanner, Visitor, span};
+use otlp::Signal;
+use otlp::count::{records, well_formed_spans};
+use otlp::scan::Malformed;
+use otlp::view::View;
 use ottl::{Condition, Context, Statement};
 use tail::settings::ErrorMode;
 
-/// Counts spans, and checks each.
-struct Count(u64);
-
-impl<'a> Visitor<'a> for Count {
-    fn resource(&mut self, _: &[u8], _: &'a [u8]) {}
-
-    fn scope(&mut self, _: &[u8], _: &'a [u8]) {}
-
-    fn span(&mut self, message: &'a [u8]) -> Result<(), Malformed> {
-        self.0 += 1;
-        span(message, &mut ()).map(drop)
+/// The records of a request that is whole.
+fn whole(signal: Signal, request: &[u8]) -> Result<u64, Malformed> {
+    match signal {
+        Signal::Traces => well_formed_spans(request),
+        Signal::Metrics | Signal::Logs => {
+            View::request(signal, request)?;
+            records(signal, request)
+        }
     }
 }
 
-/// The spans of a request that is whole.
-fn spans(request: &[u8]) -> Result<u64, Malformed> {
-    let mut count = Count(0);
-    Scanner::default().walk(request, &mut count)?;
-    Ok(count.0)
-}
-
-/// What a request that is whole becomes is a request that is whole: a statement leaves every span,
-/// and a condition drops as many as are told. What is not whole is refused, or becomes something.
+/// What a request that is whole becomes is a request that is whole: it has as many records as are
+/// told. What is not whole is refused, or becomes something.
 pub fn collector_statements(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (line, request) = data.split_at(end.unwrap_or(data.len()));
@@ -43,29 +36,56 @@ pub fn collector_statements(data: &[u8]) {
         String::from_utf8_lossy(line),
         request.get(1..).unwrap_or_default(),
     );
-    for context in Context::ALL {
-        let group = |conditions, statements| Group {
+    for signal in Signal::ALL {
+        for context in Context::of(signal) {
+            of_context(signal, *context, &line, request);
+        }
+    }
+}
+
+fn of_context(signal: Signal, context: Context, line: &str, request: &[u8]) {
+    let group = |conditions, statements| {
+        vec![Group {
             context,
             error_mode: ErrorMode::Silent,
             conditions,
             statements,
             // Either, without a byte of its own.
             shares_cache: request.len() % 2 == 1,
+        }]
+    };
+    if Statement::parse(line, context, true).is_ok() {
+        let groups = |of| {
+            if of == signal {
+                group(Vec::new(), vec![line.to_owned()])
+            } else {
+                Vec::new()
+            }
         };
-        if Statement::parse(&line, context, true).is_ok() {
-            let traces = vec![group(Vec::new(), vec![line.clone().into_owned()])];
-            let editor = Editor::new(&Transform { traces }, failures()).expect("a statement");
-            holds(request, editor.edit(request, None));
-        }
-        if Condition::prefixed(&line, context).is_ok() {
-            let settings = Filter {
-                conditions: vec![group(vec![line.clone().into_owned()], Vec::new())],
-                include: None,
-                exclude: None,
-            };
-            let rules = Rules::new(&settings, failures()).expect("a condition");
-            holds(request, rules.filter(request, None));
-        }
+        let settings = Transform {
+            traces: groups(Signal::Traces),
+            metrics: groups(Signal::Metrics),
+            logs: groups(Signal::Logs),
+        };
+        let editor = Editor::new(&settings, failures()).expect("a statement");
+        holds(signal, request, editor.edit(signal, request, None));
+    }
+    if Condition::prefixed(line, context).is_ok() {
+        let groups = |of| {
+            if of == signal {
+                group(vec![line.to_owned()], Vec::new())
+            } else {
+                Vec::new()
+            }
+        };
+        let settings = Filter {
+            traces: groups(Signal::Traces),
+            metrics: groups(Signal::Metrics),
+            logs: groups(Signal::Logs),
+            ..Filter::default()
+        };
+        let rules = Rules::new(&settings, failures()).expect("a condition");
+        holds(signal, request, rules.filter(signal, request, None));
     }
 }
 
@@ -73,10 +93,11 @@ fn failures() -> Failures {
     Failures::new("fuzz", &Log::new(|_, _| {}))
 }
 
-fn holds(before: &[u8], edited: Result<Edited, Fault>) {
-    let (Ok(count), Ok(edited)) = (spans(before), edited) else {
+fn holds(signal: Signal, before: &[u8], edited: Result<Edited, Fault>) {
+    let (Ok(count), Ok(edited)) = (whole(signal, before), edited) else {
         return;
     };
     let after = edited.bytes.as_deref().unwrap_or(before);
-    assert_eq!(spans(after), Ok(count - edited.dropped));
+    let left = count - edited.dropped + edited.added;
+    assert_eq!(whole(signal, after), Ok(left), "{signal}");
 }

@@ -250,6 +250,10 @@ const STATEMENT_WORDS: &[&[u8]] = &[
     b"set(", b"delete_key(", b"delete_matching_keys(", b"keep_keys(", b"limit(", b"truncate_all(", b"replace_pattern(", b"replace_all_patterns(", b"replace_match(", b"merge_maps(", b"append(",
     b"delete_index(", b"flatten(", b"stringify_all(", b" where ", b"span.attributes", b"spanevent.attributes", b"resource.attributes", b"scope.attributes", b"span.cache", b"span.name", b"span.status.code",
     b"span.trace_state", b"[\"a\"]", b"[\"b\"]", b"[0]", b"[span.name]", b"\"a\"", b"\"key\"", b"\"value\"", b"\"upsert\"", b"\"(.)(b*)\"", b"\"$1${2}\"", b"\"*\"", b"5", b"-1", b"1.5", b"true", b"nil", b"0x0102030405060708",
+    b"log.body", b"log.attributes", b"log.severity_number", b"log.body.string", b"metric.name", b"metric.type", b"metric.metadata", b"datapoint.attributes", b"datapoint.value_int", b"datapoint.sum", b"datapoint.bucket_counts",
+    b"datapoint.positive.bucket_counts", b"datapoint.flags", b"convert_sum_to_gauge()", b"convert_gauge_to_sum(\"delta\", true)", b"extract_count_metric(true)", b"extract_sum_metric(true)", b"extract_percentile_metric(50)",
+    b"convert_summary_count_val_to_sum(\"delta\", true)", b"convert_summary_quantile_val_to_gauge()", b"copy_metric(", b"scale_metric(2)", b"aggregate_on_attributes(\"sum\")", b"aggregate_on_attributes(\"median\", [])",
+    b"convert_exponential_histogram_to_histogram(\"uniform\", [0, 1, 8])", b"merge_histogram_buckets(1)", b"merge_histogram_buckets(2, \"limit_buckets\")", b"HasAttrKeyOnDatapoint(\"a\")", b"SEVERITY_NUMBER_WARN", b"METRIC_DATA_TYPE_SUM",
     b"{\"a\": ", b"}", b"[", b"]", b", ", b")", b" == ", b"Concat([", b"Split(", b"ParseJSON(", b"ParseKeyValue(", b"ExtractPatterns(", b"SHA256", b"Substring(", b"Sort(", b"Keys(", b"String(", b"\n",
     b"\x0a", b"\x12", b"\x1a", b"\x22", b"\x2a", b"\x4a", b"\x5a", b"\x4a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\x4a\x07\x0a\x01b\x12\x02\x18\x05", b"\x5a\x0d\x12\x01e\x1a\x08\x0a\x01a\x12\x03\x0a\x01b", b"\xff",
 ];
@@ -497,4 +501,10 @@ const OTTL_WORDS: &[&[u8]] = &[
     b"[0]",
     b"Concat([",
     b"true",
+    b"body",
+    b"metric.type",
+    b"value_int",
+    b"positive.bucket_counts",
+    b"HasAttrKeyOnDatapoint(",
+    b"SEVERITY_NUMBER_WARN",
 ];

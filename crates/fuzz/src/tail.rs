@@ -1,7 +1,7 @@
 //! What the collector's engine is sent, and the conditions that it is told.
 
-use ::otlp::scan::{Malformed, Scanner, Span, Visitor, event, span};
-use ::ottl::{Condition, Context, Statement, Subject};
+use ::otlp::scan::{self, Malformed, PointKind, Scanner, Span, Visitor, event, span};
+use ::ottl::{Condition, Context, Record, Statement, Subject};
 use ::tail::account::Cause;
 use ::tail::policy::Program;
 use ::tail::settings::{ErrorMode, Policy, PolicyKind, SECOND_NS, StatusCodes, TailSampling};
@@ -153,6 +153,11 @@ fn check(shard: &Shard, budget: &Budget) {
 pub fn ottl(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let message = b"\x2a\x01n\x4a\x09\x0a\x01k\x12\x04\x0a\x02v1";
+    let log = scan::log(b"\x1a\x01n\x2a\x03\x0a\x01b").expect("a log record");
+    let metric =
+        scan::metric(b"\x0a\x01n\x2a\x0b\x0a\x09\x31\x07\0\0\0\0\0\0\0").expect("a metric");
+    let point = b"\x21\x03\0\0\0\0\0\0\0";
+    let point = scan::point(PointKind::Exponential, point).expect("a data point");
     for context in Context::ALL {
         if let Err(error) = Statement::parse(&text, context, false) {
             assert!(error.at <= text.len() && !error.why.is_empty());
@@ -178,6 +183,14 @@ pub fn ottl(data: &[u8]) {
             outside: ::ottl::Outside::default(),
             around: Around::default(),
             event: (context == Context::SpanEvent).then(|| (event(b""), 0)),
+            record: match context {
+                Context::Log => Record::Log(&log),
+                Context::Metric => Record::Metric(&metric),
+                Context::DataPoint => Record::Point(&metric, &point),
+                Context::Resource | Context::Scope | Context::Span | Context::SpanEvent => {
+                    Record::None
+                }
+            },
         };
         let first = condition.is_true(&subject);
         assert_eq!(first, condition.is_true(&subject));

@@ -2,6 +2,7 @@
 
 use export::rpc::Status;
 use otlp::Signal;
+use otlp::scan::{MetricKind, log, metric, metric_frame, point};
 use otlp::view::View;
 
 /// A request of any signal: what is accepted is read to its end, and so is what is within it.
@@ -29,9 +30,38 @@ pub fn otlp_view(data: &[u8]) {
             }
         }
     }
+    records(data);
     if let Ok(value) = otlp::view::value(data) {
         let _ = otlp::text::text_of(value);
     }
+}
+
+/// A record of any kind: what is accepted is read to its end, and a metric without its data points
+/// gets them back.
+fn records(data: &[u8]) {
+    if let Ok(log) = log(data) {
+        let _ = otlp::text::text_of(log.body());
+        assert!(log.attributes().count() <= data.len());
+    }
+    for kind in MetricKind::ALL {
+        if let Ok(point) = point(kind.point(), data) {
+            let lists = [
+                point.bucket_counts(),
+                point.positive().counts(),
+                point.negative().counts(),
+            ];
+            assert!(lists.iter().all(|list| list.len() <= data.len()));
+            assert!(point.quantiles().count() <= data.len());
+        }
+    }
+    let Ok(whole) = metric(data) else {
+        return;
+    };
+    let mut frame = Vec::new();
+    metric_frame(data, &mut frame).expect("a metric");
+    let around = metric(&frame).expect("a metric without its data points");
+    assert_eq!((around.kind, around.points().count()), (whole.kind, 0));
+    assert!(frame.len() <= data.len() && around.name == whole.name);
 }
 
 fn attributes(message: &View<'_>) {

@@ -1,16 +1,20 @@
 //! Editors: what statements do. Here they are read and checked; whoever owns the bytes carries them
 //! out.
 
+mod metric;
+
+use super::context::Context;
 use super::eval::{Failure, Subject};
 use super::function::{self, Arg, Function, arguments};
 use super::lexer::Token;
 use super::parser::{Parser, Term};
-use super::path::{Form, Path};
+use super::path::{Path, Shape};
 use super::value::Value;
 use super::{Error, replace};
 use crate::pattern::compile;
 use regex_automata::meta::Regex;
 
+pub use metric::{Aggregation, Distribution, Merge, MetricEdit};
 pub use replace::Replace;
 
 /// What a statement does.
@@ -86,6 +90,8 @@ pub enum Edit {
     },
     /// Makes texts of all values of a map.
     StringifyAll(Path),
+    /// Changes a metric or makes another one of it.
+    Metric(MetricEdit),
 }
 
 /// How maps are merged.
@@ -106,6 +112,8 @@ pub struct Editor {
     pub name: &'static str,
     /// Its arguments; a `?` stands in front of those that need not be there.
     pub params: &'static [&'static str],
+    /// The contexts that have it; empty: all.
+    contexts: &'static [Context],
     make: fn(&mut Args) -> Result<Edit, String>,
 }
 
@@ -114,11 +122,21 @@ const fn editor(
     params: &'static [&'static str],
     make: fn(&mut Args) -> Result<Edit, String>,
 ) -> Editor {
-    Editor { name, params, make }
+    Editor {
+        name,
+        params,
+        contexts: &[],
+        make,
+    }
 }
 
 /// The editors that there are.
-pub const EDITORS: &[Editor] = &[
+pub fn editors() -> impl Iterator<Item = &'static Editor> {
+    EDITORS.iter().chain(metric::EDITORS)
+}
+
+/// Those of all contexts.
+const EDITORS: &[Editor] = &[
     editor("set", &["target", "value"], |args| {
         Ok(Edit::Set(args.place()?, args.term(1)?))
     }),
@@ -230,13 +248,18 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Edit, Error> {
         return Err(start);
     };
     let fail = |why: String| Error::new(start.at, why);
-    let Some(editor) = EDITORS.iter().find(|editor| editor.name == name) else {
+    let Some(editor) = editors().find(|editor| editor.name == name) else {
         let why = match function::find(name) {
             Ok(_) => format!("{name} changes nothing: an editor is expected here, such as set"),
             Err(_) => format!("the editor {name} is not supported"),
         };
         return Err(fail(why));
     };
+    let context = parser.scope.context;
+    if !editor.contexts.is_empty() && !editor.contexts.contains(&context) {
+        let why = format!("the editor {name} is not supported with the context {context}");
+        return Err(fail(why));
+    }
     let args = arguments(parser, start.at, editor.name, editor.params)?;
     (editor.make)(&mut Args(args)).map_err(|why| fail(format!("{name}: {why}")))
 }
@@ -261,7 +284,7 @@ impl Args {
     /// The first argument: a path that can be written.
     fn place(&mut self) -> Result<Path, String> {
         match self.term(0)? {
-            Term::Path(path) if path.written().1 != Form::Fixed => Ok(path),
+            Term::Path(path) if path.shape() != Shape::Fixed => Ok(path),
             Term::Path(_) => Err("this path cannot be written".to_owned()),
             _ => Err("the first argument must be a path".to_owned()),
         }
@@ -270,9 +293,11 @@ impl Args {
     /// The first argument: a path that may be a map.
     fn map(&mut self) -> Result<Path, String> {
         let path = self.place()?;
-        match path.written().1 {
-            Form::Attributes(_) => Ok(path),
-            _ => Err("the first argument must be a map, such as attributes".to_owned()),
+        match path.shape() {
+            Shape::Map | Shape::Any => Ok(path),
+            Shape::Fixed | Shape::Scalar => {
+                Err("the first argument must be a map, such as attributes".to_owned())
+            }
         }
     }
 
@@ -378,9 +403,10 @@ fn append(args: &mut Args) -> Result<Edit, String> {
         Some(Term::List(more)) => values.extend(more),
         Some(_) => return Err("values must be a list".to_owned()),
     }
-    match (values.is_empty(), path.written().1) {
+    match (values.is_empty(), path.shape()) {
         (true, _) => Err("there is no value".to_owned()),
-        (false, Form::Attributes(_)) if path.has_keys() => Ok(Edit::Append(path, values)),
+        (false, Shape::Any) => Ok(Edit::Append(path, values)),
+        (false, Shape::Map) if path.has_keys() => Ok(Edit::Append(path, values)),
         (false, _) => {
             Err("the first argument must be a list, such as attributes[\"tags\"]".to_owned())
         }

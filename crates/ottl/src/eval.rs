@@ -4,7 +4,7 @@ use super::Outside;
 use super::client::Told;
 use super::parser::{Math, Term, Test};
 use super::value::{self, Value, compare};
-use otlp::scan::{Around, Event, Slots, Span};
+use otlp::scan::{Around, Event, Log, Metric, Point, Slots, Span};
 use std::fmt;
 
 /// What a condition is evaluated for.
@@ -20,12 +20,50 @@ pub struct Subject<'a, 's, 'k> {
     pub schemas: Schemas<'a>,
     /// One of its events and its place, for conditions on events.
     pub event: Option<(Event<'a>, usize)>,
+    /// The record, for conditions on metrics, data points and log records.
+    pub record: Record<'a, 's>,
     /// What statements keep for each other: a `KeyValueList`.
     pub cache: &'a [u8],
     /// Client metadata; none if it is unknown.
     pub client: Option<&'a Told>,
     /// The clock and random numbers.
     pub outside: Outside,
+}
+
+/// A record that is no span.
+#[derive(Clone, Copy, Debug)]
+pub enum Record<'a, 's> {
+    /// The subject is a span, an event of one, or what is around records.
+    None,
+    /// A log record.
+    Log(&'s Log<'a>),
+    /// A metric.
+    Metric(&'s Metric<'a>),
+    /// A data point, and its metric without its data points.
+    Point(&'s Metric<'a>, &'s Point<'a>),
+}
+
+impl<'a, 's> Record<'a, 's> {
+    pub(crate) fn log(self) -> Option<&'s Log<'a>> {
+        match self {
+            Record::Log(log) => Some(log),
+            Record::None | Record::Metric(_) | Record::Point(..) => None,
+        }
+    }
+
+    pub(crate) fn metric(self) -> Option<&'s Metric<'a>> {
+        match self {
+            Record::Metric(metric) | Record::Point(metric, _) => Some(metric),
+            Record::None | Record::Log(_) => None,
+        }
+    }
+
+    pub(crate) fn point(self) -> Option<&'s Point<'a>> {
+        match self {
+            Record::Point(_, point) => Some(point),
+            Record::None | Record::Log(_) | Record::Metric(_) => None,
+        }
+    }
 }
 
 /// The texts `ResourceSpans.schema_url` and `ScopeSpans.schema_url`.

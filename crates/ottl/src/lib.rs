@@ -1,11 +1,12 @@
-//! Conditions of the OpenTelemetry Transformation Language (OTTL), as far as policies need them.
+//! Conditions and statements of the OpenTelemetry Transformation Language (OTTL).
 //!
 //! `==`, `!=`, `<`, `<=`, `>`, `>=`, `and`, `or`, `not`, parentheses, `+ - * /`, texts, numbers,
-//! booleans, `nil`, bytes and enums; paths of spans, span events, resources and scopes; the
-//! functions of `function::FUNCTIONS`. What is not among these is refused by its name when a
+//! booleans, `nil`, bytes and enums; paths of all contexts of [`Context`]; the functions of
+//! `function::FUNCTIONS`. What is not among these is refused by its name when a
 //! condition is parsed.
 
 mod client;
+mod context;
 mod edit;
 mod eval;
 pub mod fnv;
@@ -22,8 +23,10 @@ mod value;
 mod zone;
 
 pub use client::{Client, Told};
-pub use edit::{EDITORS, Edit, Editor, Replace, Strategy, texts};
-pub use eval::{Failure, Schemas, Subject};
+pub use context::Context;
+pub use edit::{Aggregation, Distribution, Merge, MetricEdit};
+pub use edit::{Edit, Editor, Replace, Strategy, editors, texts};
+pub use eval::{Failure, Record, Schemas, Subject};
 pub use function::{Function, MISSING, names as function_names};
 pub use key::Found;
 pub use outside::Outside;
@@ -42,40 +45,6 @@ pub const CONDITION_BYTES_MAX: usize = 16 << 10;
 
 /// Parentheses, functions and operators inside each other.
 pub const DEPTH_MAX: u32 = 64;
-
-/// What a condition is about, where a path does not say it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Context {
-    /// A resource.
-    Resource,
-    /// A scope.
-    Scope,
-    /// A span.
-    Span,
-    /// An event of a span.
-    SpanEvent,
-}
-
-impl Context {
-    /// All of them, each before those that are within it.
-    pub const ALL: [Context; 4] = [
-        Context::Resource,
-        Context::Scope,
-        Context::Span,
-        Context::SpanEvent,
-    ];
-}
-
-impl fmt::Display for Context {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Context::Resource => "resource",
-            Context::Scope => "scope",
-            Context::Span => "span",
-            Context::SpanEvent => "spanevent",
-        })
-    }
-}
 
 /// What is wrong with a condition, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -52,6 +52,12 @@ impl Statement {
         self.schemas
     }
 
+    /// Whether it is an editor of metrics, which may change the number of data points.
+    #[must_use]
+    pub fn is_of_metrics(&self) -> bool {
+        matches!(self.edit, Edit::Metric(_))
+    }
+
     /// What it does to a subject; none where its condition is false.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::components::connectors::{count, span_metrics};
-use super::components::processors::{action, matching, tail_sampling};
+use super::components::processors::{action, matching, records, tail_sampling};
 use super::components::shared::{queue, retry, tls};
 use super::components::{Entry, Parse, Role, Signal, known};
 use super::options::{Kind, Opt, Rank, State, Table, all};
@@ -378,6 +378,8 @@ const SHARED: &[(&str, Table)] = &[
     ("Retries", retry::TABLE),
     ("A change of attributes", action::TABLE),
     ("A match of spans", matching::TABLE),
+    ("A match of metrics", records::METRICS),
+    ("A match of log records", records::LOGS),
     ("A policy", tail_sampling::POLICY),
     ("A metric that counts", count::METRIC),
     ("A dimension of span metrics", span_metrics::DIMENSION),
@@ -523,16 +525,25 @@ const OTTL: &str = "
 ## OTTL
 
 The language of conditions (`tail_sampling`, `filter`, `transform`) and statements (`transform`): `==`, `!=`, `<`, `<=`, `>`, `>=`,
-`and`, `or`, `not`, `+ - * /`, texts, numbers, bytes (`0x0a`), booleans, `nil`, enums (`SPAN_KIND_SERVER`, `STATUS_CODE_ERROR`), lists, maps,
-keys that are paths or calls (`attributes[attributes[\"k\"]]`), arguments by name. A regular expression must be written out.
+`and`, `or`, `not`, `+ - * /`, texts, numbers, bytes (`0x0a`), booleans, `nil`, enums (`SPAN_KIND_SERVER`, `STATUS_CODE_ERROR`,
+`METRIC_DATA_TYPE_SUM`, `AGGREGATION_TEMPORALITY_DELTA`, `SEVERITY_NUMBER_WARN`, `FLAG_NO_RECORDED_VALUE`), lists, maps, keys that are paths or calls (`attributes[attributes[\"k\"]]`), arguments by name. A regular expression must be written out.
 
 `transform` and `filter` can read client metadata. `otelcol.client.metadata[\"x\"]` is the list of values of a header field (`[0]` is the first) if the receiver has
 `include_metadata: true`. `otelcol.client.addr` is the client's address without the port. `otelcol.client.auth.attributes[\"x\"]` is an attribute that the authenticator set.
 Processors that merge requests, such as `batch` and `tail_sampling`, drop client metadata.
 
-Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`), or are of the context. A context reads and writes what
-stands around it. `status` as a whole is no value; `events` and `links` as a whole can be counted (`Len`) and be compared with `nil`, but not be written. `schema_url` of a resource or scope can be read and
-written, but not in `tail_sampling`. What fails under `propagate` has its batch refused for good.
+Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`, `metric.`, `datapoint.`, `log.`), or are of the
+context. A context reads and writes what stands around it. `status`, `positive` and `negative` as a whole are no values; `events`, `links`, `data_points`,
+`exemplars` and `quantile_values` as a whole can be counted (`Len`) and be compared with `nil`, but not be written. `metric.data_points` is of the context
+`metric` only. `schema_url` of a resource or scope can be read and written, but not in `tail_sampling`. What fails under `propagate` has its batch refused for good.
+A path to a field that a kind of metric or data point does not have is `nil`; writing it does nothing. `set(metric.type, ...)` does nothing, as in the
+Collector. The context `exemplar` is not supported.
+
+Editors of metrics that make another metric append it to its scope, and later statements see it too: a `where` keeps `copy_metric` from copying its copies.
+No more than 65536 metrics and 64 MiB a request are made this way. In the context `datapoint`, `convert_summary_count_val_to_sum` and
+`convert_summary_sum_val_to_sum` make one metric of all data points; the Collector makes such a metric for each of them. `aggregate_on_attributes` refuses
+summaries; `count` is the number of data points, of a single one too; zero counts of exponential histograms are added. The bounds of
+`convert_exponential_histogram_to_histogram` must be in ascending order.
 There is no operator `in`, as in the Collector: `ContainsValue` asks the same. A format of `Time` and `FormatTime` means what it means there; `%o` and
 formats that Go would misread are refused. `Time` reads names in English. Time zones come from the system. `ExtractGrokPatterns` knows the default
 patterns of go-grok; those for single products must be given in `pattern_definitions`. `ParseXML` and `ParseSimplifiedXML` take up to 24 elements inside each other, and
@@ -547,7 +558,7 @@ fn ottl(out: &mut String) {
         names.sort_unstable();
         names.join(", ")
     };
-    let editors = ottl::EDITORS.iter().map(|editor| editor.name);
+    let editors = ottl::editors().map(|editor| editor.name);
     let _ = write!(
         out,
         "{OTTL}\n- editors: {}\n- functions: {}\n- refused by name: {}\n",

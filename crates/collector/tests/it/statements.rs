@@ -5,6 +5,7 @@ use spangate_collector::config::components::processors::filter::Filter;
 use spangate_collector::config::components::processors::resource_detection::{
     Detector, ResourceDetection,
 };
+use spangate_collector::config::components::processors::statements::Group;
 use spangate_collector::config::components::processors::transform::Transform;
 use tail::settings::ErrorMode;
 
@@ -61,6 +62,84 @@ fn a_plain_list_finds_its_context() {
 }
 
 #[test]
+fn lists_of_other_signals_find_their_context() {
+    use Context::{DataPoint, Log, Metric, Resource};
+    for (key, statements, context) in [
+        (
+            "log_statements",
+            r#"'set(log.body, log.attributes["a"])'"#,
+            Log,
+        ),
+        (
+            "log_statements",
+            r#"'set(resource.attributes["a"], 1)'"#,
+            Resource,
+        ),
+        ("metric_statements", "'convert_sum_to_gauge()'", Metric),
+        (
+            "metric_statements",
+            r#"'set(resource.attributes["a"], 1)', 'set(metric.unit, "s")'"#,
+            Metric,
+        ),
+        (
+            "metric_statements",
+            r#"'set(metric.unit, "s") where datapoint.value_int > 1'"#,
+            DataPoint,
+        ),
+    ] {
+        let (transform, warnings) = transform(&format!("  transform: {{ {key}: [{statements}] }}"));
+        assert!(warnings.is_empty(), "{warnings:#?}");
+        let groups = [transform.logs, transform.metrics].concat();
+        let contexts: Vec<Context> = groups.iter().map(|group| group.context).collect();
+        assert_eq!(contexts, [context], "{statements}");
+    }
+    let told = |key: &str, statement: &str| {
+        let options = format!("  transform: {{ {key}: ['{statement}'] }}");
+        errors(&with_processors("transform", &options)).join("\n")
+    };
+    for (key, statement, why) in [
+        (
+            "log_statements",
+            r#"set(span.name, "a")"#,
+            "span.name is not supported",
+        ),
+        (
+            "log_statements",
+            r#"set(body, "a")"#,
+            "write resource.body, scope.body or log.body",
+        ),
+        (
+            "log_statements",
+            "unroll()",
+            "the editor unroll is not supported",
+        ),
+        (
+            "log_statements",
+            r#"set(log.body, ParseCLF(log.body))"#,
+            "ParseCLF is not supported: it is not built in",
+        ),
+        (
+            "metric_statements",
+            "extract_count_metric(true) where datapoint.value_int == 1",
+            "extract_count_metric is not supported with the context datapoint",
+        ),
+        (
+            "metric_statements",
+            r#"set(exemplar.int_value, 1)"#,
+            "exemplar",
+        ),
+        (
+            "metric_statements",
+            "set(datapoint.flags, Len(metric.data_points))",
+            "metric.data_points is not supported with the context datapoint",
+        ),
+    ] {
+        let told = told(key, statement);
+        assert!(told.contains(why), "{statement}: {told}");
+    }
+}
+
+#[test]
 fn groups_have_a_context_conditions_and_an_error_mode() {
     let (transform, warnings) = transform(
         r#"  transform:
@@ -75,7 +154,8 @@ fn groups_have_a_context_conditions_and_an_error_mode() {
           - replace_pattern(span.name, "^kube_([0-9]+_)", "k8s.$$1.")
     metric_statements:
       - context: datapoint
-        statements: [ 'anything()' ]"#,
+        statements: [ 'set(value_int, 1)' ]
+    profile_statements: [ 'anything()' ]"#,
     );
     let [first, second] = transform.traces.as_slice() else {
         panic!("{transform:?}");
@@ -92,7 +172,7 @@ fn groups_have_a_context_conditions_and_an_error_mode() {
     assert!(second.statements[0].contains("k8s.$1."), "{second:?}");
     assert_eq!(warnings.len(), 1, "{warnings:#?}");
     assert!(
-        warnings[0].contains("metric_statements: has no effect"),
+        warnings[0].contains("profile_statements: has no effect"),
         "{warnings:#?}"
     );
 }
@@ -111,7 +191,7 @@ fn statements_that_are_wrong_are_told_with_their_place() {
         ),
         (
             r#"['convert_sum_to_gauge()']"#,
-            "the editor convert_sum_to_gauge is not supported",
+            "the editor convert_sum_to_gauge is not supported with the context spanevent",
         ),
         (
             r#"[{ context: metric, statements: ['set(name, "a")'] }]"#,
@@ -151,14 +231,16 @@ fn a_filter_has_conditions_of_three_ages() {
       - 'resource.attributes["b"] == 2'"#,
     );
     assert!(warnings.is_empty(), "{warnings:#?}");
-    let [group] = newest.conditions.as_slice() else {
+    // Each condition finds its context.
+    let [span, resource] = newest.traces.as_slice() else {
         panic!("{newest:?}");
     };
     assert_eq!(
-        (group.context, group.error_mode),
+        (span.context, span.error_mode),
         (Context::Span, ErrorMode::Propagate)
     );
-    assert_eq!(group.conditions.len(), 2);
+    assert_eq!(resource.context, Context::Resource);
+    assert_eq!((span.conditions.len(), resource.conditions.len()), (1, 1));
     let (older, warnings) = filter(
         r#"  filter:
     traces:
@@ -169,7 +251,7 @@ fn a_filter_has_conditions_of_three_ages() {
       resource: [ 'attributes["env"] == "dev"' ]"#,
     );
     assert!(warnings.is_empty(), "{warnings:#?}");
-    let contexts: Vec<Context> = older.conditions.iter().map(|group| group.context).collect();
+    let contexts: Vec<Context> = older.traces.iter().map(|group| group.context).collect();
     assert_eq!(
         contexts,
         [Context::Resource, Context::Span, Context::SpanEvent]
@@ -181,7 +263,8 @@ fn a_filter_has_conditions_of_three_ages() {
       exclude: { match_type: regexp, span_names: ['^b'] }",
     );
     assert!(warnings.is_empty(), "{warnings:#?}");
-    assert!(oldest.conditions.is_empty() && oldest.include.is_some() && oldest.exclude.is_some());
+    assert!(oldest.traces.is_empty());
+    assert!(oldest.spans.include.is_some() && oldest.spans.exclude.is_some());
 }
 
 #[test]
@@ -195,21 +278,113 @@ fn what_a_filter_cannot_do_is_told() {
     let options = "  filter:\n    traces: { span: ['nome == 1'] }";
     let told = errors(&with_processors("filter", options)).join("\n");
     assert!(told.contains("the path nome is not supported"), "{told}");
-    // A pipeline of another signal is left out, not filtered by halves.
-    let text = r#"receivers: { otlp: { protocols: { grpc: } } }
-exporters: { nop: }
-processors:
-  filter:
-    metrics: { metric: [ 'name == "a"' ] }
-service:
-  pipelines:
-    traces: { receivers: [otlp], exporters: [nop] }
-    metrics: { receivers: [otlp], processors: [filter], exporters: [nop] }"#;
-    let (config, warnings) = good(text);
-    assert_eq!(config.pipelines.len(), 1, "{warnings:#?}");
+    for (options, why) in [
+        (
+            "metrics: { exclude: { match_type: expr, metric_names: [a] } }",
+            "the language expr is not supported",
+        ),
+        (
+            "metrics: { include: { expressions: ['MetricName == \"a\"'] } }",
+            "the language expr is not supported",
+        ),
+        (
+            "metrics: { include: { match_type: regexp, metric_names: ['('] } }",
+            "metric_names: ",
+        ),
+        (
+            "logs: { include: { severity_number: { min: LOUD } } }",
+            "must be a severity",
+        ),
+        (
+            "logs: { log_record: ['span.name == \"a\"'] }",
+            "span.name is not supported",
+        ),
+        (
+            "metric_conditions: ['log.body == 1']",
+            "log.body is not supported",
+        ),
+        (
+            "log_conditions: [ { context: span, conditions: ['name == \"a\"'] } ]",
+            "must be one of resource, scope, log",
+        ),
+    ] {
+        let options = format!("  filter: {{ {options} }}");
+        let told = errors(&with_processors("filter", &options)).join("\n");
+        assert!(told.contains(why), "{options}: {told}");
+    }
+}
+
+#[test]
+fn filters_of_metrics_and_logs_have_conditions_of_three_ages() {
+    let contexts =
+        |groups: &[Group]| -> Vec<Context> { groups.iter().map(|group| group.context).collect() };
+    let (newest, warnings) = filter(
+        r#"  filter:
+    metric_conditions:
+      - 'metric.name == "a"'
+      - 'datapoint.value_int == 0'
+      - 'HasAttrKeyOnDatapoint("b")'
+    log_conditions:
+      - { context: log, conditions: [ 'body == "a"', 'severity_number < SEVERITY_NUMBER_WARN' ] }
+    metrics: { metric: [ 'name == "a"' ] }"#,
+    );
+    use Context::{DataPoint, Log, Metric, Resource};
+    assert_eq!(contexts(&newest.metrics), [Metric, DataPoint, Metric]);
+    assert_eq!(contexts(&newest.logs), [Log]);
+    assert_eq!(newest.logs[0].conditions.len(), 2);
     assert!(
-        warnings.join("\n").contains("is not built in for metrics"),
+        warnings
+            .join("")
+            .contains("metrics: has no effect: there are 'metric_conditions'"),
         "{warnings:#?}"
+    );
+    let (older, warnings) = filter(
+        r#"  filter:
+    metrics:
+      resource: [ 'attributes["a"] == 1' ]
+      metric: [ 'type == METRIC_DATA_TYPE_HISTOGRAM' ]
+      datapoint: [ 'metric.name == "a"' ]
+    logs:
+      resource: [ 'attributes["a"] == 1' ]
+      log_record: [ 'IsMatch(body, ".*password.*")' ]"#,
+    );
+    assert!(warnings.is_empty(), "{warnings:#?}");
+    assert_eq!(contexts(&older.metrics), [Resource, Metric, DataPoint]);
+    assert_eq!(contexts(&older.logs), [Resource, Log]);
+    let (oldest, warnings) = filter(
+        "  filter:
+    metrics:
+      include: { match_type: regexp, metric_names: ['^a'] }
+      exclude: { resource_attributes: [ { key: b, value: c } ] }
+    logs:
+      include: { severity_number: { min: warn2, match_undefined: true } }
+      exclude: { match_type: strict, bodies: [x], severity_texts: [y], record_attributes: [ { key: z } ] }",
+    );
+    assert!(warnings.is_empty(), "{warnings:#?}");
+    let (metrics, logs) = (&oldest.kept_metrics, &oldest.kept_logs);
+    assert!(
+        metrics
+            .include
+            .as_ref()
+            .is_some_and(|include| include.regex)
+    );
+    assert_eq!(
+        metrics
+            .exclude
+            .as_ref()
+            .map(|exclude| exclude.resources.len()),
+        Some(1)
+    );
+    let severity = logs.include.as_ref().and_then(|include| include.severity);
+    assert_eq!(
+        severity.map(|severity| (severity.min, severity.match_undefined)),
+        Some((14, true))
+    );
+    assert_eq!(
+        logs.exclude
+            .as_ref()
+            .map(|exclude| exclude.attributes.len()),
+        Some(1)
     );
 }
 

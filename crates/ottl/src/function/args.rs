@@ -78,10 +78,11 @@ fn argument(parser: &mut Parser<'_, '_>, param: &str) -> Result<Arg, Error> {
     }
 }
 
-/// Names are written with underscores; those of some functions with capitals too.
+/// Names are written with underscores; those of some functions with capitals too. An argument may
+/// have several names, with `|` in between.
 fn is_named(param: &str, word: &str) -> bool {
     let plain = |text: &str| text.replace(['_', '?'], "").to_ascii_lowercase();
-    plain(param) == plain(word)
+    param.split('|').any(|name| plain(name) == plain(word))
 }
 
 fn takes(name: &str, params: &[&str]) -> String {

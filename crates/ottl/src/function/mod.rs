@@ -14,6 +14,7 @@ mod murmur3;
 mod network;
 mod number;
 mod parse;
+mod points;
 mod text;
 mod time;
 mod url;
@@ -25,6 +26,7 @@ use super::value::Value;
 use super::{Context, Error, Outside, lexer::Token};
 use crate::pattern::compile;
 pub use args::{Arg, arguments};
+use otlp::scan::Metric;
 use regex_automata::meta::Regex;
 use std::fmt;
 use text::text_like;
@@ -57,6 +59,8 @@ pub enum Build {
     Outside(fn(Outside) -> Result<Value<'static>, Failure>),
     /// Asks about the span itself.
     Root,
+    /// Asks about the data points of a metric, with its arguments' values.
+    Points(Points),
 }
 
 type Prepare = fn(&Written<'_>) -> Result<Prepared, String>;
@@ -64,6 +68,7 @@ type Prepare = fn(&Written<'_>) -> Result<Prepared, String>;
 pub type Prepared =
     Box<dyn for<'a> Fn(&[Value<'a>], Outside) -> Result<Value<'a>, Failure> + Send + Sync>;
 
+type Points = fn(&Metric<'_>, &[Value<'_>]) -> Result<Value<'static>, Failure>;
 type Eval = for<'a> fn(&[Value<'a>]) -> Result<Value<'a>, Failure>;
 type EvalRegex = for<'a> fn(&Regex, &Value<'a>) -> Result<Value<'a>, Failure>;
 
@@ -76,6 +81,7 @@ impl fmt::Debug for Build {
             Build::Prepare(_) => "Prepare",
             Build::Outside(_) => "Outside",
             Build::Root => "Root",
+            Build::Points(_) => "Points",
         })
     }
 }
@@ -97,9 +103,11 @@ pub const FUNCTIONS: &[&[Function]] = &[
     url::FUNCTIONS,
     xml::FUNCTIONS,
     format::FUNCTIONS,
+    points::FUNCTIONS,
 ];
 
 const LAMBDA: &str = "it needs the Collector's feature gate ottl.functions.enableLambda, which is off there by default";
+const NOT_BUILT_IN: &str = "it is not built in";
 const XML: &str = "XPath is not supported: ParseXML and ParseSimplifiedXML make maps of XML";
 
 /// Functions that the Collector has and that are missing here, and why.
@@ -109,7 +117,8 @@ pub const MISSING: &[(&str, &str)] = &[
     ("MapKeys", LAMBDA), ("Reduce", LAMBDA), ("When", LAMBDA),
     ("ConvertAttributesToElementsXML", XML), ("ConvertTextToElementsXML", XML), ("GetXML", XML),
     ("InsertXML", XML), ("RemoveXML", XML),
-    ("ParseSeverity", "it is for logs"),
+    ("ParseCEF", NOT_BUILT_IN), ("ParseCLF", NOT_BUILT_IN), ("ParseELF", NOT_BUILT_IN),
+    ("ParseLEEF", NOT_BUILT_IN), ("ParseSeverity", NOT_BUILT_IN),
     ("UserAgent", "the list of user agents of the Collector (uap-core) is not built in"),
 ];
 
@@ -144,6 +153,7 @@ enum Made {
     Prepared(MadePrepared),
     Outside(MadeOutside),
     Root,
+    Points(MadePoints),
 }
 
 struct MadePrepared(Prepared);
@@ -158,6 +168,14 @@ impl fmt::Debug for MadePrepared {
 impl fmt::Debug for MadeOutside {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("MadeOutside")
+    }
+}
+
+struct MadePoints(Points);
+
+impl fmt::Debug for MadePoints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MadePoints")
     }
 }
 
@@ -233,7 +251,13 @@ fn made(function: &Function, args: &[Option<Term>], context: Context) -> Result<
             Made::Prepared(MadePrepared(prepare(&Written { function, args })?))
         }
         Build::Outside(ask) => Made::Outside(MadeOutside(ask)),
-        Build::Root if context < Context::Span => {
+        Build::Points(_) if context != Context::Metric => {
+            return Err(format!(
+                "{name} asks about the data points of a metric: it is of the context metric"
+            ));
+        }
+        Build::Points(ask) => Made::Points(MadePoints(ask)),
+        Build::Root if !context.sees(Context::Span) => {
             return Err(format!("{name} asks about a span: there is none here"));
         }
         Build::Root => Made::Root,
@@ -246,9 +270,12 @@ pub fn apply(function: &Function, value: Value<'_>) -> Result<Value<'static>, Fa
     args[0] = value;
     match function.build {
         Build::Eval(eval) => eval(&args).map(Value::into_owned),
-        Build::Regex(_) | Build::Const(_) | Build::Prepare(_) | Build::Outside(_) | Build::Root => {
-            Err(Failure::Type)
-        }
+        Build::Regex(_)
+        | Build::Const(_)
+        | Build::Prepare(_)
+        | Build::Outside(_)
+        | Build::Points(_)
+        | Build::Root => Err(Failure::Type),
     }
 }
 
@@ -264,6 +291,10 @@ impl Call {
             },
             Made::Const(value) => Ok(value.borrow()),
             Made::Root => Ok(Value::Bool(subject.span.is_root())),
+            Made::Points(MadePoints(ask)) => match subject.record.metric() {
+                Some(metric) => ask(metric, &self.values(subject)?),
+                None => Err(Failure::Type),
+            },
         }
     }
 

@@ -1,5 +1,8 @@
 //! Paths: `attributes["key"]`, `resource.attributes["key"]`, `status.code`.
 
+mod log;
+mod metric;
+mod point;
 mod table;
 
 use super::client::{Client, Told};
@@ -9,11 +12,14 @@ use super::lexer::Token;
 use super::parser::Parser;
 use super::value::{ENTRIES, Value};
 use super::{Context, Error};
+use log::LOG;
+use metric::{METRIC, MetricRoot};
 use otlp::scan::{Attributes, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES};
 use otlp::tracestate;
 use otlp::wire::{Value as Wire, fields, last_bytes};
+use point::POINT;
 use table::{EVENT_ATTRIBUTES, KINDS, Root, SPAN_ATTRIBUTES, SPAN_EVENTS, SPAN_LINKS};
-pub use table::{Form, Message, kind_of, symbol};
+pub use table::{Form, Message, Shape, kind_of, symbol};
 
 /// A path.
 #[derive(Debug)]
@@ -61,16 +67,34 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Path, Error> {
         });
     }
     parser.schemas |= matches!(root, Root::ResourceSchema | Root::ScopeSchema);
-    let indexed = matches!(root.written().1, Form::Attributes(_));
-    let fits = indexed || keys.is_empty() || root == Root::TraceState && keys.len() == 1;
-    if !fits || matches!(keys.first(), Some(Key::Index(_))) {
-        return Err(Error::new(start.at, format!("{name} has no such key")));
-    }
+    check(root, &keys, &name, parser.scope.context).map_err(|why| Error::new(start.at, why))?;
     let place = match (keys.first(), &mut parser.keys) {
         (Some(Key::Name(name)), Some(places)) if root == Root::SpanAttributes => places.place(name),
         _ => None,
     };
     Ok(Path { root, keys, place })
+}
+
+/// Checks that a path has such keys, and that it can be read in a context.
+fn check(root: Root, keys: &[Key], name: &str, context: Context) -> Result<(), String> {
+    if root == Root::Metric(MetricRoot::DataPoints) && context == Context::DataPoint {
+        return Err(
+            "the path metric.data_points is not supported with the context datapoint: use the context metric".to_owned(),
+        );
+    }
+    let fits = match root.shape() {
+        Shape::Any => true,
+        Shape::Map => !matches!(keys.first(), Some(Key::Index(_))),
+        Shape::Fixed | Shape::Scalar => {
+            let is_member = root == Root::TraceState && keys.len() == 1;
+            keys.is_empty() || is_member && !matches!(keys.first(), Some(Key::Index(_)))
+        }
+    };
+    if fits {
+        Ok(())
+    } else {
+        Err(format!("{name} has no such key"))
+    }
 }
 
 /// The client property of a path; none for other paths. Receivers keep only the properties that the
@@ -105,26 +129,14 @@ fn table_of<'w, 't>(
     let context = parser.scope.context;
     let (of, table, rest) = match words {
         ["otelcol", rest @ ..] if !rest.is_empty() => (Context::Resource, table::OTELCOL, rest),
-        ["resource", rest @ ..] if !rest.is_empty() => (Context::Resource, table::RESOURCE, rest),
-        ["instrumentation_scope" | "scope", rest @ ..] if !rest.is_empty() => {
-            (Context::Scope, table::SCOPE, rest)
+        [prefix, rest @ ..] if !rest.is_empty() && context_of(prefix).is_some() => {
+            let of = context_of(prefix).unwrap_or(context);
+            (of, table_in(of), rest)
         }
-        ["span", rest @ ..] if !rest.is_empty() => (Context::Span, table::SPAN, rest),
-        ["spanevent", rest @ ..] if !rest.is_empty() => (Context::SpanEvent, table::EVENT, rest),
-        rest if parser.scope.prefixed => {
-            let path = rest.join(".");
-            return Err(format!(
-                "{path} does not say what it is of: write resource.{path}, scope.{path}, span.{path} or spanevent.{path}"
-            ));
-        }
-        rest => match context {
-            Context::Resource => (context, table::RESOURCE, rest),
-            Context::Scope => (context, table::SCOPE, rest),
-            Context::Span => (context, table::SPAN, rest),
-            Context::SpanEvent => (context, table::EVENT, rest),
-        },
+        rest if parser.scope.prefixed => return Err(no_prefix(&rest.join("."), context)),
+        rest => (context, table_in(context), rest),
     };
-    if of > context {
+    if !context.sees(of) {
         return Err(format!(
             "the path {} is not supported with the context {context}",
             words.join(".")
@@ -133,18 +145,42 @@ fn table_of<'w, 't>(
     Ok((table, rest))
 }
 
+/// The context of a prefix.
+fn context_of(prefix: &str) -> Option<Context> {
+    if prefix == "instrumentation_scope" {
+        return Some(Context::Scope);
+    }
+    Context::ALL
+        .into_iter()
+        .find(|context| context.name() == prefix)
+}
+
+fn table_in(context: Context) -> Table {
+    match context {
+        Context::Resource => table::RESOURCE,
+        Context::Scope => table::SCOPE,
+        Context::Span => table::SPAN,
+        Context::SpanEvent => table::EVENT,
+        Context::Metric => METRIC,
+        Context::DataPoint => POINT,
+        Context::Log => LOG,
+    }
+}
+
+fn no_prefix(path: &str, context: Context) -> String {
+    let seen = Context::ALL.into_iter().filter(|of| context.sees(*of));
+    let seen: Vec<String> = seen.map(|of| format!("{of}.{path}")).collect();
+    let seen = match seen.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => seen.concat(),
+    };
+    format!("{path} does not say what it is of: write {seen}")
+}
+
 impl Path {
     /// What is there.
     pub fn get<'a>(&'a self, subject: &Subject<'a, '_, '_>) -> Result<Value<'a>, Failure> {
         let span = subject.span;
-        let hex_or_empty = |id: &[u8]| {
-            let empty = id.iter().all(|byte| *byte == 0);
-            Value::text(if empty {
-                String::new()
-            } else {
-                syntax::hex::text(id)
-            })
-        };
         let kind = || {
             usize::try_from(span.kind)
                 .ok()
@@ -225,6 +261,18 @@ impl Path {
             Root::ClientMetadata => return self.told(subject.client.map(Told::fields), subject),
             Root::ClientAuth => return self.told(subject.client.map(Told::auth), subject),
             Root::EventIndex => Value::Int(subject.event.map_or(0, |(_, index)| index as i64)),
+            Root::Log(root) => match subject.record.log() {
+                Some(log) => return self.of_log(root, log, subject),
+                None => Value::Nil,
+            },
+            Root::Metric(root) => match subject.record.metric() {
+                Some(metric) => return self.of_metric(root, metric, subject),
+                None => Value::Nil,
+            },
+            Root::Point(root) => match subject.record.point() {
+                Some(point) => return self.of_point(root, point, subject),
+                None => Value::Nil,
+            },
         })
     }
 
@@ -280,10 +328,16 @@ impl Path {
         Ok(value)
     }
 
-    /// The message that it is in, and how it is written there.
+    /// The message that it is in, and how it is written there, for a subject.
     #[must_use]
-    pub fn written(&self) -> (Message, Form) {
-        self.root.written()
+    pub fn written(&self, subject: &Subject<'_, '_, '_>) -> (Message, Form) {
+        self.root.written(subject.record)
+    }
+
+    /// What statements can do with it, without its keys.
+    #[must_use]
+    pub(crate) fn shape(&self) -> Shape {
+        self.root.shape()
     }
 
     /// Whether it has keys.
@@ -310,11 +364,24 @@ impl Message {
             Message::Scope => subject.around.scope,
             Message::Span => subject.span.message,
             Message::Event => subject.event.map_or(b"", |(event, _)| event.message),
+            Message::Log => subject.record.log().map_or(b"", |log| log.message),
+            Message::Metric => subject.record.metric().map_or(b"", |metric| metric.message),
+            Message::Point => subject.record.point().map_or(b"", |point| point.message),
             Message::ResourceSchema => subject.schemas.resource,
             Message::ScopeSchema => subject.schemas.scope,
             Message::Cache => subject.cache,
         }
     }
+}
+
+/// An identifier in hexadecimal digits; empty if it is zero or absent.
+fn hex_or_empty<'a>(id: &[u8]) -> Value<'a> {
+    let empty = id.iter().all(|byte| *byte == 0);
+    Value::text(if empty {
+        String::new()
+    } else {
+        syntax::hex::text(id)
+    })
 }
 
 fn whole_id<'a>(id: &'a [u8]) -> std::borrow::Cow<'a, [u8]> {

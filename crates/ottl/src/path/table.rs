@@ -1,6 +1,10 @@
 //! The paths that there are, and what each is in OTLP's messages (`trace.proto`, `resource.proto`,
 //! `common.proto`).
 
+use super::log::LogRoot;
+use super::metric::MetricRoot;
+use super::point::PointRoot;
+use crate::eval::Record;
 use crate::value::ENTRIES;
 use otlp::scan::{RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES};
 
@@ -55,6 +59,22 @@ pub enum Root {
     ClientAddress,
     ClientMetadata,
     ClientAuth,
+    Log(LogRoot),
+    Metric(MetricRoot),
+    Point(PointRoot),
+}
+
+/// What statements can do with a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// It can only be read.
+    Fixed,
+    /// It can be set.
+    Scalar,
+    /// It is a map.
+    Map,
+    /// It is a value of any type.
+    Any,
 }
 
 /// What a path reads, and statements write.
@@ -68,6 +88,12 @@ pub enum Message {
     Span,
     /// `Span.Event`
     Event,
+    /// `LogRecord`
+    Log,
+    /// `Metric`; in the context of a data point, without its data points.
+    Metric,
+    /// A data point of any kind.
+    Point,
     /// The text `ResourceSpans.schema_url`
     ResourceSchema,
     /// The text `ScopeSpans.schema_url`
@@ -105,6 +131,34 @@ pub enum Form {
     StatusMessage(u32),
     /// The whole of it or one member.
     TraceState(u32),
+    /// An `AnyValue`.
+    Any(u32),
+    /// The same as a text.
+    AnyText(u32),
+    /// `fixed64`, as a number.
+    Fixed64(u32),
+    /// `double`, or `optional double`.
+    Double(u32),
+    /// `sint32`
+    Sint32(u32),
+    /// `repeated fixed64`
+    Fixed64List(u32),
+    /// `repeated double`
+    DoubleList(u32),
+    /// `NumberDataPoint.as_double`
+    PointDouble,
+    /// `NumberDataPoint.as_int`
+    PointInt,
+    /// `Buckets.offset` within this field.
+    BucketOffset(u32),
+    /// `Buckets.bucket_counts` within this field.
+    BucketCounts(u32),
+    /// `aggregation_temporality` within this field.
+    Temporality(u32),
+    /// `is_monotonic` within this field.
+    Monotonic(u32),
+    /// The subject has no such field: nothing is written.
+    Nothing,
     /// It cannot be written.
     Fixed,
 }
@@ -173,7 +227,7 @@ pub const OTELCOL: &[(&str, Root)] = &[
 ];
 
 /// Paths that the Collector has and that are no value here.
-pub const WHOLE: &[&str] = &["status"];
+pub const WHOLE: &[&str] = &["status", "positive", "negative"];
 
 /// Names of kinds by number.
 pub const KINDS: [&str; 6] = [
@@ -195,6 +249,42 @@ const SYMBOLS: &[(&str, i64)] = &[
     ("STATUS_CODE_UNSET", 0),
     ("STATUS_CODE_OK", 1),
     ("STATUS_CODE_ERROR", 2),
+    ("METRIC_DATA_TYPE_NONE", 0),
+    ("METRIC_DATA_TYPE_GAUGE", 1),
+    ("METRIC_DATA_TYPE_SUM", 2),
+    ("METRIC_DATA_TYPE_HISTOGRAM", 3),
+    ("METRIC_DATA_TYPE_EXPONENTIAL_HISTOGRAM", 4),
+    ("METRIC_DATA_TYPE_SUMMARY", 5),
+    ("AGGREGATION_TEMPORALITY_UNSPECIFIED", 0),
+    ("AGGREGATION_TEMPORALITY_DELTA", 1),
+    ("AGGREGATION_TEMPORALITY_CUMULATIVE", 2),
+    ("FLAG_NONE", 0),
+    ("FLAG_NO_RECORDED_VALUE", 1),
+    ("SEVERITY_NUMBER_UNSPECIFIED", 0),
+    ("SEVERITY_NUMBER_TRACE", 1),
+    ("SEVERITY_NUMBER_TRACE2", 2),
+    ("SEVERITY_NUMBER_TRACE3", 3),
+    ("SEVERITY_NUMBER_TRACE4", 4),
+    ("SEVERITY_NUMBER_DEBUG", 5),
+    ("SEVERITY_NUMBER_DEBUG2", 6),
+    ("SEVERITY_NUMBER_DEBUG3", 7),
+    ("SEVERITY_NUMBER_DEBUG4", 8),
+    ("SEVERITY_NUMBER_INFO", 9),
+    ("SEVERITY_NUMBER_INFO2", 10),
+    ("SEVERITY_NUMBER_INFO3", 11),
+    ("SEVERITY_NUMBER_INFO4", 12),
+    ("SEVERITY_NUMBER_WARN", 13),
+    ("SEVERITY_NUMBER_WARN2", 14),
+    ("SEVERITY_NUMBER_WARN3", 15),
+    ("SEVERITY_NUMBER_WARN4", 16),
+    ("SEVERITY_NUMBER_ERROR", 17),
+    ("SEVERITY_NUMBER_ERROR2", 18),
+    ("SEVERITY_NUMBER_ERROR3", 19),
+    ("SEVERITY_NUMBER_ERROR4", 20),
+    ("SEVERITY_NUMBER_FATAL", 21),
+    ("SEVERITY_NUMBER_FATAL2", 22),
+    ("SEVERITY_NUMBER_FATAL3", 23),
+    ("SEVERITY_NUMBER_FATAL4", 24),
 ];
 
 /// The value of an enum.
@@ -218,8 +308,24 @@ pub fn kind_of(name: &[u8], prefix: &str) -> Option<u64> {
 }
 
 impl Root {
+    /// What statements can do with it, whatever the subject is.
+    pub fn shape(self) -> Shape {
+        match self {
+            Root::Metric(MetricRoot::Metadata) | Root::Point(PointRoot::Attributes) => Shape::Map,
+            Root::Metric(MetricRoot::DataPoints)
+            | Root::Point(PointRoot::Exemplars | PointRoot::QuantileValues) => Shape::Fixed,
+            Root::Metric(_) | Root::Point(_) => Shape::Scalar,
+            root => match root.written(Record::None).1 {
+                Form::Attributes(_) => Shape::Map,
+                Form::Any(_) => Shape::Any,
+                Form::Fixed => Shape::Fixed,
+                _ => Shape::Scalar,
+            },
+        }
+    }
+
     /// The message that it is in, and how it is written.
-    pub fn written(self) -> (Message, Form) {
+    pub fn written(self, record: Record<'_, '_>) -> (Message, Form) {
         use Message::{Cache, Event, Resource, Scope, Span};
         match self {
             Root::SpanAttributes => (Span, Form::Attributes(SPAN_ATTRIBUTES)),
@@ -258,6 +364,9 @@ impl Root {
             Root::ClientAddress | Root::ClientMetadata | Root::ClientAuth => {
                 (Resource, Form::Fixed)
             }
+            Root::Log(root) => root.written(),
+            Root::Metric(root) => root.written(record),
+            Root::Point(root) => root.written(record),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Conditions and what they say of one span.
 
 mod functions;
+mod records;
 mod statements;
 
 use super::*;
@@ -124,6 +125,7 @@ fn says(condition: &str, context: Context) -> Result<Result<bool, Failure>, Erro
             scope: b"https://s",
         },
         event: (context == Context::SpanEvent).then(|| (event(&first_event), 0)),
+        record: Record::None,
     };
     Ok(condition.is_true(&subject))
 }

@@ -81,6 +81,7 @@ impl Condition {
             slots: Some(slots),
             around,
             event: None,
+            record: ottl::Record::None,
             cache: b"",
             client: None,
             schemas: ottl::Schemas::default(),

@@ -14,7 +14,7 @@ use export::clock::now_unix_ns;
 use otlp::scan::{Around, Keys, Slots, Span, Spot as _, event, span};
 use otlp::view::View;
 use otlp::write;
-use ottl::{Schemas, Subject, Told};
+use ottl::{Record, Schemas, Subject, Told};
 
 use super::{ConnectorDeps, StartConnector, hand_on};
 use crate::config::Signal;
@@ -336,6 +336,7 @@ fn subject<'a, 's, 'k>(
         around: place.around,
         schemas: place.schemas,
         event: None,
+        record: Record::None,
         cache: b"",
         client,
         outside: OUTSIDE,

@@ -22,17 +22,17 @@ pub struct Matcher {
 
 /// One of some texts, or what an expression is found in.
 #[derive(Debug)]
-enum Texts {
+pub enum Texts {
     Exact(Vec<Box<[u8]>>),
     Regex(Regex),
 }
 
 /// A key, and what its value must be.
-type Attribute = (Box<[u8]>, Wanted);
+pub type Attribute = (Box<[u8]>, Wanted);
 
 /// What an attribute must be.
 #[derive(Debug)]
-enum Wanted {
+pub enum Wanted {
     Any,
     Exact(AttributeValue),
     Regex(Regex),
@@ -65,12 +65,22 @@ impl Texts {
         })
     }
 
-    fn matches(&self, text: &[u8]) -> bool {
+    /// Whether a text is one of them.
+    pub fn matches(&self, text: &[u8]) -> bool {
         match self {
             Texts::Exact(texts) => texts.iter().any(|wanted| **wanted == *text),
             Texts::Regex(regex) => regex.is_match(text),
         }
     }
+}
+
+/// Compiles texts; none where there are none.
+///
+/// # Errors
+/// Which expression cannot be compiled, and why.
+pub fn texts(texts: &[String], regex: bool) -> Result<Option<Texts>, String> {
+    let texts = (!texts.is_empty()).then(|| Texts::new(texts, regex));
+    texts.transpose()
 }
 
 impl Matcher {
@@ -80,10 +90,7 @@ impl Matcher {
     /// Which expression cannot be compiled, and why.
     pub fn new(settings: &Matching) -> Result<Matcher, String> {
         let regex = settings.regex;
-        let texts = |texts: &[String]| -> Result<Option<Texts>, String> {
-            let texts = (!texts.is_empty()).then(|| Texts::new(texts, regex));
-            texts.transpose()
-        };
+        let texts = |list: &[String]| texts(list, regex);
         let library = |(name, version): &(String, Option<String>)| {
             let one = |text: &String| Texts::new(std::slice::from_ref(text), regex);
             Ok((one(name)?, version.as_ref().map(one).transpose()?))
@@ -149,7 +156,11 @@ impl Matcher {
     }
 }
 
-fn wanted(
+/// Compiles attributes.
+///
+/// # Errors
+/// Which expression cannot be compiled, and why.
+pub fn wanted(
     attributes: &[(String, Option<AttributeValue>)],
     regex: bool,
 ) -> Result<Vec<Attribute>, String> {
@@ -164,7 +175,8 @@ fn wanted(
     attributes.iter().map(of).collect()
 }
 
-fn all<'v>(wanted: &[Attribute], get: impl Fn(&[u8]) -> Option<Any<'v>>) -> bool {
+/// Whether all attributes are there and as they must be.
+pub fn all<'v>(wanted: &[Attribute], get: impl Fn(&[u8]) -> Option<Any<'v>>) -> bool {
     wanted.iter().all(|(key, wanted)| {
         get(key).is_some_and(|value| match wanted {
             Wanted::Any => true,

@@ -203,7 +203,13 @@ fn conditions(metric: &Section<'_>, kind: &Kinds) -> Option<Group> {
         }
         return None;
     };
-    statements::conditions(metric, "conditions", context, ErrorMode::Propagate)
+    statements::conditions(
+        metric,
+        "conditions",
+        Signal::Traces,
+        context,
+        ErrorMode::Propagate,
+    )
 }
 
 fn attribute(section: &Section<'_>) -> Attribute {

@@ -4,6 +4,9 @@ use super::action::{AttributeValue, attribute_value};
 use crate::config::options::{Kind, Opt, Section, Table, opt, required};
 use crate::config::pattern;
 
+/// Attributes by their keys; without a value: any.
+pub type Attributes = Vec<(String, Option<AttributeValue>)>;
+
 /// What a record must have: one of each list that is not empty, and all of the attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matching {
@@ -16,9 +19,9 @@ pub struct Matching {
     /// Kinds, such as `SPAN_KIND_SERVER`; only spans have one.
     pub span_kinds: Vec<String>,
     /// Attributes of the record; without a value: any.
-    pub attributes: Vec<(String, Option<AttributeValue>)>,
+    pub attributes: Attributes,
     /// Attributes of the resource.
-    pub resources: Vec<(String, Option<AttributeValue>)>,
+    pub resources: Attributes,
     /// Scopes: a name, and perhaps a version.
     pub libraries: Vec<(String, Option<String>)>,
 }
@@ -120,11 +123,8 @@ pub(crate) fn matching(section: &Section<'_>) -> Matching {
     matching
 }
 
-fn attributes(
-    section: &Section<'_>,
-    name: &str,
-    regex: bool,
-) -> Vec<(String, Option<AttributeValue>)> {
+/// Attributes under a key of a section.
+pub(crate) fn attributes(section: &Section<'_>, name: &str, regex: bool) -> Attributes {
     let of = |item: &Section<'_>| {
         let key = item.text("key");
         if key.is_empty() {

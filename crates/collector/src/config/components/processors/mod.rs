@@ -13,6 +13,7 @@ pub mod matching;
 pub mod memory_limiter;
 pub mod order;
 pub mod probabilistic_sampler;
+pub mod records;
 pub mod resource;
 pub mod resource_detection;
 pub mod statements;

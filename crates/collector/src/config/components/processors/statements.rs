@@ -1,6 +1,7 @@
 //! Statements and conditions in OTTL, as `transform` and `filter` have them: lists of texts, or
 //! groups with a context.
 
+use otlp::Signal;
 use otlp::scan::Keys;
 use ottl::{Condition, Context, Error, Statement};
 use tail::settings::ErrorMode;
@@ -26,15 +27,22 @@ pub struct Group {
 }
 
 pub(crate) const ERROR_MODES: &[&str] = &["ignore", "silent", "propagate"];
-const CONTEXTS: &[&str] = &["resource", "scope", "span", "spanevent"];
-
-/// A group's options.
+/// The options of a group, whose context is one of these.
 #[rustfmt::skip]
-pub(crate) const GROUP: &[Opt] = &[
-    opt("context", Kind::WordAnyCase(CONTEXTS), "", "what the paths are of; found out where each says so itself"),
-    opt("error_mode", Kind::Word(ERROR_MODES), "", "as above, for these alone"),
-    opt("conditions", Kind::Texts, "", "OTTL: any that is true is enough"),
-];
+const fn group(contexts: &'static [&'static str]) -> [Opt; 3] {
+    [
+        opt("context", Kind::WordAnyCase(contexts), "", "what the paths are of; found out where each says so itself"),
+        opt("error_mode", Kind::Word(ERROR_MODES), "", "as above, for these alone"),
+        opt("conditions", Kind::Texts, "", "OTTL: any that is true is enough"),
+    ]
+}
+
+/// A group's options, of traces.
+pub(crate) const TRACE_GROUP: &[Opt] = &group(&["resource", "scope", "span", "spanevent"]);
+/// The same, of metrics.
+pub(crate) const METRIC_GROUP: &[Opt] = &group(&["resource", "scope", "metric", "datapoint"]);
+/// The same, of logs.
+pub(crate) const LOG_GROUP: &[Opt] = &group(&["resource", "scope", "log"]);
 #[rustfmt::skip]
 pub(crate) const STATEMENTS: &[Opt] = &[
     opt("statements", Kind::Texts, "", "OTTL, in this order"),
@@ -51,14 +59,21 @@ pub(crate) fn error_mode(section: &Section<'_>, default: ErrorMode) -> ErrorMode
     }
 }
 
-/// The groups under a key: one of all texts, or one a map. What is wrong is noted.
-pub(crate) fn groups(section: &Section<'_>, name: &str, default: ErrorMode) -> Vec<Group> {
+/// The groups under a key: one of all texts, or one a map. Conditions that do not say their context
+/// are groups of their own: each finds its context, as in the Collector. What is wrong is noted.
+pub(crate) fn groups(
+    section: &Section<'_>,
+    name: &str,
+    signal: Signal,
+    default: ErrorMode,
+) -> Vec<Group> {
     let items = section.written(name).map_or(&[][..], |node| node.items());
     if items.iter().any(|item| item.text().is_some()) {
         let texts = section.texts_at(name);
         let is_condition = !section.sections_know(name, "statements");
         let group = Written {
             path: format!("{}::{name}", section.path),
+            signal,
             context: None,
             error_mode: default,
             conditions: if is_condition {
@@ -69,12 +84,12 @@ pub(crate) fn groups(section: &Section<'_>, name: &str, default: ErrorMode) -> V
             statements: if is_condition { Vec::new() } else { texts },
             shares_cache: false,
         };
-        return group.read(section).into_iter().collect();
+        return group.read_all(section);
     }
     let sections = section.sections(name);
     sections
         .iter()
-        .filter_map(|group| written(group, default).read(group))
+        .flat_map(|group| written(group, signal, default).read_all(group))
         .collect()
 }
 
@@ -82,11 +97,13 @@ pub(crate) fn groups(section: &Section<'_>, name: &str, default: ErrorMode) -> V
 pub(crate) fn conditions(
     section: &Section<'_>,
     name: &str,
+    signal: Signal,
     context: Context,
     error_mode: ErrorMode,
 ) -> Option<Group> {
     let group = Written {
         path: format!("{}::{name}", section.path),
+        signal,
         context: Some(context),
         error_mode,
         conditions: section.whole_texts_at(name),
@@ -101,8 +118,10 @@ pub(crate) fn conditions(
 }
 
 /// A group as it is written.
+#[derive(Clone)]
 struct Written {
     path: String,
+    signal: Signal,
     context: Option<Context>,
     error_mode: ErrorMode,
     conditions: Vec<(String, At)>,
@@ -110,11 +129,12 @@ struct Written {
     shares_cache: bool,
 }
 
-fn written(group: &Section<'_>, default: ErrorMode) -> Written {
+fn written(group: &Section<'_>, signal: Signal, default: ErrorMode) -> Written {
     let word = group.text("context").to_ascii_lowercase();
-    let context = Context::ALL
-        .into_iter()
-        .find(|context| context.to_string() == word);
+    let context = Context::of(signal)
+        .iter()
+        .copied()
+        .find(|context| context.name() == word);
     let statements = if group.knows("statements") {
         group.whole_texts_at("statements")
     } else {
@@ -130,6 +150,7 @@ fn written(group: &Section<'_>, default: ErrorMode) -> Written {
     }
     Written {
         path: group.path.clone(),
+        signal,
         context,
         error_mode: error_mode(group, default),
         conditions: group.whole_texts_at("conditions"),
@@ -139,15 +160,24 @@ fn written(group: &Section<'_>, default: ErrorMode) -> Written {
 }
 
 impl Written {
+    /// The group, or one group for each condition where there are only conditions and no context.
+    fn read_all(self, section: &Section<'_>) -> Vec<Group> {
+        if self.context.is_some() || !self.statements.is_empty() || self.conditions.len() < 2 {
+            return self.read(section).into_iter().collect();
+        }
+        let conditions = self.conditions.iter();
+        let alone = conditions.map(|condition| Written {
+            conditions: vec![condition.clone()],
+            ..self.clone()
+        });
+        alone.filter_map(|group| group.read(section)).collect()
+    }
+
     /// Finds the context, and checks everything.
     fn read(self, section: &Section<'_>) -> Option<Group> {
         let context = match self.context {
             Some(context) => context,
-            // The first that knows all of the paths; what the widest one does not know, none does.
-            None => Context::ALL
-                .into_iter()
-                .find(|context| self.fits(*context))
-                .unwrap_or(Context::SpanEvent),
+            None => self.inferred(),
         };
         let mut right = true;
         for (text, at, outcome) in self.outcomes(context) {
@@ -167,6 +197,14 @@ impl Written {
             statements: texts(self.statements),
             shares_cache: self.shares_cache,
         })
+    }
+
+    /// The first context that knows all of the paths, or the one that knows most of them.
+    fn inferred(&self) -> Context {
+        let contexts = Context::of(self.signal);
+        let fitting = contexts.iter().find(|context| self.fits(**context));
+        let widest = contexts.last().copied().unwrap_or(Context::Resource);
+        fitting.copied().unwrap_or(widest)
     }
 
     fn fits(&self, context: Context) -> bool {

@@ -1,52 +1,76 @@
 //! `transform`: statements in OTTL.
 
+use otlp::Signal;
 use tail::settings::ErrorMode;
 
-use super::statements::{self, ERROR_MODES, GROUP, Group, STATEMENTS};
+use super::statements::{
+    self, ERROR_MODES, Group, LOG_GROUP, METRIC_GROUP, STATEMENTS, TRACE_GROUP,
+};
 use super::{Processor, ProcessorSettings};
-use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
+use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 use crate::config::service::context::Asked;
 
-/// What is done to each resource, scope, span or event, one group after the other.
-#[derive(Clone, Debug, PartialEq)]
+/// What is done to the data of each signal, one group after the other.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transform {
-    /// Statements by their context.
+    /// Statements on traces.
     pub traces: Vec<Group>,
+    /// Statements on metrics.
+    pub metrics: Vec<Group>,
+    /// Statements on logs.
+    pub logs: Vec<Group>,
+}
+
+impl Transform {
+    /// The groups of a signal.
+    #[must_use]
+    pub fn of(&self, signal: Signal) -> &[Group] {
+        match signal {
+            Signal::Traces => &self.traces,
+            Signal::Metrics => &self.metrics,
+            Signal::Logs => &self.logs,
+        }
+    }
 }
 
 impl ProcessorSettings for Transform {
     fn ask(&self, asked: &mut Asked) {
-        asked.add_groups(&self.traces);
+        for signal in Signal::ALL {
+            asked.add_groups(self.of(signal));
+        }
     }
 }
 
-const TRACES_ONLY: &str =
-    "only traces are changed yet: a pipeline of another signal with this processor is not started";
+const NO_PROFILES: &str = "there are no pipelines of profiles";
+const FLATTEN: &str = "log records do not get resources and scopes of their own";
 
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
     opt("error_mode", Kind::Word(ERROR_MODES), "ignore", "a statement that fails is passed over; `propagate`: its batch is refused"),
-    opt("trace_statements", Kind::TextsOrSections(&[GROUP, STATEMENTS]), "", "statements on traces: a list of them, or groups"),
-    opt("metric_statements", Kind::Any, "", "statements on metrics").no_effect(TRACES_ONLY),
-    opt("log_statements", Kind::Any, "", "statements on logs").no_effect(TRACES_ONLY),
-    opt("profile_statements", Kind::Any, "", "statements on profiles").no_effect(TRACES_ONLY),
-    opt("flatten_data", Kind::Flag, "false", "each log record with a resource and scope of its own").no_effect(TRACES_ONLY),
-    opt("flatten", Kind::Any, "", "the same").no_effect(TRACES_ONLY),
+    opt("trace_statements", Kind::TextsOrSections(&[TRACE_GROUP, STATEMENTS]), "", "statements on traces: a list of them, or groups"),
+    opt("metric_statements", Kind::TextsOrSections(&[METRIC_GROUP, STATEMENTS]), "", "statements on metrics"),
+    opt("log_statements", Kind::TextsOrSections(&[LOG_GROUP, STATEMENTS]), "", "statements on logs"),
+    opt("profile_statements", Kind::Any, "", "statements on profiles").no_effect(NO_PROFILES),
+    opt("flatten_data", Kind::Flag, "false", "each log record with a resource and scope of its own").refused(FLATTEN),
+    opt("flatten", Kind::Any, "", "the same").refused(FLATTEN),
 ];
 
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("transform")],
-    doc: "changes resources, scopes, spans and events by statements in OTTL",
+    doc: "changes resources, scopes, spans, events, metrics, data points and log records by statements in OTTL",
     takes: EVERY,
-    carries: TRACES,
+    carries: EVERY,
     options: &[OPTIONS],
     parse: Parse::Processor(parse),
 };
 
 fn parse(section: &Section<'_>) -> Processor {
     let mode = statements::error_mode(section, ErrorMode::Ignore);
+    let groups = |name: &str, signal| statements::groups(section, name, signal, mode);
     Processor::new(Transform {
-        traces: statements::groups(section, "trace_statements", mode),
+        traces: groups("trace_statements", Signal::Traces),
+        metrics: groups("metric_statements", Signal::Metrics),
+        logs: groups("log_statements", Signal::Logs),
     })
 }

@@ -1,6 +1,7 @@
 //! Requests changed as bytes: what is not changed is copied as it came, whether it is known or not.
 
 mod list;
+mod metric;
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -14,6 +15,7 @@ use otlp::write;
 pub use otlp::text;
 
 pub use list::{List, Val, encode, encoded_text};
+pub use metric::{edit_data, with_points};
 pub use otlp::wire::{Fields, Value, Whole as Field, one_bytes as last_bytes};
 
 use crate::config::Signal;
@@ -274,6 +276,8 @@ pub struct Edited {
     pub bytes: Option<Vec<u8>>,
     /// Records that are gone.
     pub dropped: u64,
+    /// Records that were made of others, such as data points.
+    pub added: u64,
 }
 
 impl Edited {
@@ -285,7 +289,28 @@ impl Edited {
             Outcome::Changed => Some(out),
             Outcome::Gone => Some(Vec::new()),
         };
-        Edited { bytes, dropped }
+        Edited {
+            bytes,
+            dropped,
+            added: 0,
+        }
+    }
+}
+
+impl Edited {
+    /// Counts the records that were added or are gone, where `before` was the request.
+    ///
+    /// # Errors
+    /// A request is malformed.
+    pub fn count(&mut self, signal: Signal, before: &[u8]) -> Result<(), Malformed> {
+        let Some(after) = &self.bytes else {
+            return Ok(());
+        };
+        let before = otlp::count::records(signal, before)?;
+        let after = otlp::count::records(signal, after)?;
+        self.dropped = before.saturating_sub(after);
+        self.added = after.saturating_sub(before);
+        Ok(())
     }
 }
 
@@ -304,17 +329,22 @@ pub fn hand_on<P: Pass>(
     mut batch: Batch,
     edited: Result<Edited, impl Display>,
 ) -> Result<P::Taken, Box<Refused>> {
-    let Edited { bytes, dropped } = match edited {
+    let Edited {
+        bytes,
+        dropped,
+        added,
+    } = match edited {
         Ok(edited) => edited,
         Err(fault) => return refused(batch, Refusal::Malformed(fault.to_string())),
     };
     let dropped = dropped.min(batch.records);
-    if dropped == batch.records && dropped > 0 {
+    if dropped == batch.records && dropped > 0 && added == 0 {
         let lose = |batch: Batch| batch.receipt.lose(batch.records, Loss::Dropped);
         return Ok(P::ends(batch, lose));
     }
     let came = bytes.map(|bytes| mem::replace(&mut batch.bytes, Bytes::from(bytes)));
-    batch.records -= dropped;
+    // What was added is of no account of its own: a receipt has no more records than came.
+    batch.records = batch.records - dropped + added;
     let receipt = (dropped > 0).then(|| batch.receipt.clone());
     match P::on(&**next, batch) {
         Ok(taken) => Ok(match receipt {
@@ -323,7 +353,8 @@ pub fn hand_on<P: Pass>(
             None => taken,
         }),
         Err(mut given_back) => {
-            given_back.batch.records += dropped;
+            let records = given_back.batch.records + dropped;
+            given_back.batch.records = records.saturating_sub(added);
             if let Some(came) = came {
                 given_back.batch.bytes = came;
             }

@@ -3,13 +3,14 @@
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::trace::v1::{ScopeSpans, Span, span::Event};
+use otlp::Signal;
 use ottl::{Context, Failure};
 use prost::Message;
 use tail::settings::ErrorMode;
 
 use super::transform::group;
 use super::{kv, log_of, text, traces};
-use crate::config::components::processors::filter::Filter;
+use crate::config::components::processors::filter::{Filter, Kept};
 use crate::config::components::processors::matching::Matching;
 use crate::config::components::processors::statements::Group;
 use crate::run::process::failures::{Failures, Fault};
@@ -17,9 +18,8 @@ use crate::run::process::filter::Rules;
 
 pub fn rules(conditions: Vec<Group>) -> Rules {
     let settings = Filter {
-        conditions,
-        include: None,
-        exclude: None,
+        traces: conditions,
+        ..Filter::default()
     };
     Rules::new(&settings, Failures::new("filter", &log_of().0)).unwrap()
 }
@@ -58,7 +58,9 @@ fn request() -> ExportTraceServiceRequest {
 /// `resource/scope/span` and the names of events, of what is left, and how many spans are gone.
 fn left(conditions: Vec<Group>) -> (Vec<String>, u64) {
     let bytes = request().encode_to_vec();
-    let edited = rules(conditions).filter(&bytes, None).unwrap();
+    let edited = rules(conditions)
+        .filter(Signal::Traces, &bytes, None)
+        .unwrap();
     let bytes = edited.bytes.unwrap_or(bytes);
     let left = ExportTraceServiceRequest::decode(&bytes[..]).unwrap();
     let mut lines = Vec::new();
@@ -151,8 +153,17 @@ fn what_is_left_is_as_it_came() {
         group(Context::Span, &["false"], &[]),
         group(Context::SpanEvent, &["false"], &[]),
     ]);
-    assert_eq!(kept.filter(&bytes, None).unwrap().bytes, None);
-    assert_eq!(rules(vec![]).filter(&bytes, None).unwrap().bytes, None);
+    assert_eq!(
+        kept.filter(Signal::Traces, &bytes, None).unwrap().bytes,
+        None
+    );
+    assert_eq!(
+        rules(vec![])
+            .filter(Signal::Traces, &bytes, None)
+            .unwrap()
+            .bytes,
+        None
+    );
 }
 
 #[test]
@@ -163,7 +174,8 @@ fn failures_are_propagated_or_false() {
     };
     assert_eq!(left(vec![failing(ErrorMode::Ignore)]).1, 2);
     let bytes = request().encode_to_vec();
-    let propagated = rules(vec![failing(ErrorMode::Propagate)]).filter(&bytes, None);
+    let propagated =
+        rules(vec![failing(ErrorMode::Propagate)]).filter(Signal::Traces, &bytes, None);
     assert_eq!(propagated.unwrap_err(), Fault::Ottl(Failure::Type));
 }
 
@@ -179,12 +191,16 @@ fn spans_are_included_and_excluded() {
         libraries: vec![],
     };
     let settings = Filter {
-        conditions: vec![],
-        include: Some(matching(&["^c"], &[])),
-        exclude: Some(matching(&[], &["b+", "^c$"])),
+        spans: Kept {
+            include: Some(matching(&["^c"], &[])),
+            exclude: Some(matching(&[], &["b+", "^c$"])),
+        },
+        ..Filter::default()
     };
     let rules = Rules::new(&settings, Failures::new("filter", &log_of().0)).unwrap();
-    let edited = rules.filter(&request().encode_to_vec(), None).unwrap();
+    let edited = rules
+        .filter(Signal::Traces, &request().encode_to_vec(), None)
+        .unwrap();
     assert_eq!(edited.dropped, 2);
     let left = ExportTraceServiceRequest::decode(&edited.bytes.unwrap()[..]).unwrap();
     let scopes = &left.resource_spans[0].scope_spans;
@@ -214,7 +230,7 @@ fn schema_urls_are_conditions() {
         (Context::Span, r#"resource.schema_url == """#, 0),
     ] {
         let rules = rules(vec![group(context, &[condition], &[])]);
-        let edited = rules.filter(&bytes, None).unwrap();
+        let edited = rules.filter(Signal::Traces, &bytes, None).unwrap();
         assert_eq!(edited.dropped, dropped, "{condition}");
     }
 }

@@ -3,7 +3,10 @@
 mod actions;
 mod filter;
 mod handing;
+mod logs;
 mod matching;
+mod metrics;
+mod metrics_filter;
 mod oracle;
 mod random;
 mod sampler;

@@ -6,6 +6,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::Event;
+use otlp::Signal;
 use ottl::Context;
 use prost::Message;
 
@@ -229,7 +230,10 @@ fn spans_become_what_they_should() {
         }
         let groups = steps.iter().map(statement);
         let groups = groups.map(|(context, text)| group(context, &[], &[&text]));
-        let edited = editor(groups.collect()).edit(&bytes, None).unwrap().bytes;
+        let edited = editor(groups.collect())
+            .edit(Signal::Traces, &bytes, None)
+            .unwrap()
+            .bytes;
         let edited = edited.unwrap_or(bytes.clone());
         let got = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
         assert_eq!(got, after, "{seed} {steps:?}");
@@ -297,7 +301,7 @@ fn spans_and_events_are_dropped_as_they_should() {
                 &[],
             ),
         ]);
-        let edited = rules.filter(&bytes, None).unwrap();
+        let edited = rules.filter(Signal::Traces, &bytes, None).unwrap();
         let left = edited.bytes.unwrap_or(bytes.clone());
         let got = ExportTraceServiceRequest::decode(&left[..]).unwrap();
         assert_eq!(got, after, "{seed}");
@@ -318,7 +322,10 @@ fn spans_and_events_are_dropped_as_they_should() {
     // A request of texts alone: nothing of it is dropped.
     let whole = super::traces(vec![kv("a", text("b"))], vec![Span::default()]).encode_to_vec();
     let none = rules(vec![group(Context::Span, &["name == \"x\""], &[])]);
-    assert_eq!(none.filter(&whole, None).unwrap().bytes, None);
+    assert_eq!(
+        none.filter(Signal::Traces, &whole, None).unwrap().bytes,
+        None
+    );
 }
 
 fn before_spans(request: &ExportTraceServiceRequest) -> impl Iterator<Item = Span> {

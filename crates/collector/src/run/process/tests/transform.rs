@@ -5,6 +5,7 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue, KeyValueList};
 use opentelemetry_proto::tonic::trace::v1::span::Event;
 use opentelemetry_proto::tonic::trace::v1::{Span, Status};
+use otlp::Signal;
 use otlp::scan::Malformed;
 use ottl::{Context, Failure};
 use prost::Message;
@@ -39,7 +40,10 @@ fn sharing(context: Context, statements: &[&str]) -> Group {
 pub fn editor(groups: Vec<Group>) -> Editor {
     let (log, _) = log_of();
     Editor::new(
-        &Transform { traces: groups },
+        &Transform {
+            traces: groups,
+            ..Transform::default()
+        },
         Failures::new("transform", &log),
     )
     .unwrap()
@@ -107,7 +111,7 @@ fn request() -> ExportTraceServiceRequest {
 
 fn edited(groups: Vec<Group>) -> Result<Option<ExportTraceServiceRequest>, Fault> {
     let bytes = request().encode_to_vec();
-    let edited = editor(groups).edit(&bytes, None)?;
+    let edited = editor(groups).edit(Signal::Traces, &bytes, None)?;
     Ok(edited
         .bytes
         .map(|bytes| ExportTraceServiceRequest::decode(&bytes[..]).unwrap()))
@@ -411,12 +415,13 @@ fn failures_are_propagated_or_passed_over() {
         let (log, lines) = log_of();
         let settings = Transform {
             traces: vec![failing(error_mode)],
+            ..Transform::default()
         };
         let editor = Editor::new(&settings, Failures::new("transform/a", &log)).unwrap();
         for _ in 0..12 {
             assert!(
                 editor
-                    .edit(&request().encode_to_vec(), None)
+                    .edit(Signal::Traces, &request().encode_to_vec(), None)
                     .unwrap()
                     .bytes
                     .is_some()
@@ -497,7 +502,11 @@ fn a_cache_may_be_that_of_all_records_and_groups() {
     let request = named(["a", "b", "c"].into_iter().map(str::to_owned));
     // Each request has its own.
     for _ in 0..2 {
-        let after = editor.edit(&request, None).unwrap().bytes.unwrap();
+        let after = editor
+            .edit(Signal::Traces, &request, None)
+            .unwrap()
+            .bytes
+            .unwrap();
         let after = ExportTraceServiceRequest::decode(&after[..]).unwrap();
         let spans = &after.resource_spans[0].scope_spans[0].spans;
         let attributes = spans.iter().map(|span| span.attributes.clone());
@@ -515,8 +524,14 @@ fn a_cache_may_be_that_of_all_records_and_groups() {
 fn a_shared_cache_that_grows_with_its_request_is_bounded() {
     let editor = editor(vec![sharing(Context::Span, &["set(cache[name], name)"])]);
     let names = |count: u32| named((0..count).map(|number| format!("{number:0300}")));
-    assert!(editor.edit(&names(100), None).unwrap().bytes.is_none());
-    let refused = editor.edit(&names(5000), None).map(|_| ());
+    assert!(
+        editor
+            .edit(Signal::Traces, &names(100), None)
+            .unwrap()
+            .bytes
+            .is_none()
+    );
+    let refused = editor.edit(Signal::Traces, &names(5000), None).map(|_| ());
     assert_eq!(refused, Err(Fault::Malformed(Malformed::TooLarge)));
 }
 
@@ -549,15 +564,31 @@ fn client_metadata_is_read() {
     let origin = |fields: &[(&str, &str)]| Origin::with_fields(fields);
     let bytes = request().encode_to_vec();
     let known = origin(&[("x-a", "1"), ("x-a", "2"), ("x-b", "c")]);
-    let edited = editor.edit(&bytes, Some(&known)).unwrap().bytes.unwrap();
+    let edited = editor
+        .edit(Signal::Traces, &bytes, Some(&known))
+        .unwrap()
+        .bytes
+        .unwrap();
     let edited = ExportTraceServiceRequest::decode(&edited[..]).unwrap();
     assert_eq!(edited.resource_spans[0].scope_spans[0].spans[0].name, "2");
     let other = origin(&[("x-a", "1"), ("x-a", "2")]);
-    assert!(editor.edit(&bytes, Some(&other)).unwrap().bytes.is_none());
-    assert!(editor.edit(&bytes, None).unwrap().bytes.is_none());
+    assert!(
+        editor
+            .edit(Signal::Traces, &bytes, Some(&other))
+            .unwrap()
+            .bytes
+            .is_none()
+    );
+    assert!(
+        editor
+            .edit(Signal::Traces, &bytes, None)
+            .unwrap()
+            .bytes
+            .is_none()
+    );
     // A field has one value only.
     let short = origin(&[("x-a", "1"), ("x-b", "c")]);
-    assert!(editor.edit(&bytes, Some(&short)).is_err());
+    assert!(editor.edit(Signal::Traces, &bytes, Some(&short)).is_err());
 }
 
 #[test]

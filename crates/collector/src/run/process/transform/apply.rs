@@ -2,19 +2,45 @@
 
 use ottl::{Edit, Failure, Form, Message, Path, Subject, Term, Value, texts};
 
-use super::{list, map, scalar};
+use super::{list, map, metric, scalar};
 
-/// Carries an edit out: the message that it changes, whose new bytes are appended to `out`; none
-/// where nothing changes.
+/// What an edit did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Applied {
+    /// Nothing changed.
+    Nothing,
+    /// This message is another one.
+    Changed(Message),
+    /// There is one more metric.
+    Added,
+}
+
+/// Carries an edit out. The new bytes of the message that it changes, or of a metric that it adds,
+/// are appended to `out`. `metric` is the metric of a data point, with all of its data points.
 ///
 /// # Errors
 /// It cannot be done with these values.
 pub fn apply(
     edit: &Edit,
     subject: &Subject<'_, '_, '_>,
+    metric: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Applied, Failure> {
+    if let Edit::Metric(edit) = edit {
+        return metric::apply(edit, subject, metric, out);
+    }
+    let changed = change(edit, subject, out)?;
+    Ok(changed.map_or(Applied::Nothing, Applied::Changed))
+}
+
+/// The message that an edit changes; none where nothing changes.
+fn change(
+    edit: &Edit,
+    subject: &Subject<'_, '_, '_>,
     out: &mut Vec<u8>,
 ) -> Result<Option<Message>, Failure> {
     match edit {
+        Edit::Metric(_) => Ok(None),
         Edit::Set(path, value) => match value.get(subject)? {
             Value::Nil => Ok(None),
             value => write(path, &value, subject, out),
@@ -142,13 +168,19 @@ fn write(
     subject: &Subject<'_, '_, '_>,
     out: &mut Vec<u8>,
 ) -> Result<Option<Message>, Failure> {
-    let (message, form) = path.written();
+    let (message, form) = path.written(subject);
     let before = message.bytes(subject);
     match form {
-        Form::Attributes(key) if path.has_keys() => {
+        Form::Nothing => return Ok(None),
+        Form::Any(_) => {
             let mut any = Vec::new();
             value.encode(&mut any)?;
-            map::put(before, key, &path.keys(subject)?, &any, out)?;
+            map::put_at(before, form, &path.keys(subject)?, &any, out)?;
+        }
+        Form::Attributes(_) if path.has_keys() => {
+            let mut any = Vec::new();
+            value.encode(&mut any)?;
+            map::put_at(before, form, &path.keys(subject)?, &any, out)?;
         }
         Form::Attributes(key) => {
             if !matches!(value, Value::Map(..)) {

@@ -3,11 +3,11 @@
 use otlp::scan::Any;
 use otlp::write;
 use ottl::{
-    ENTRIES, Failure, Found, Message, Path, Replace, Strategy, Subject, Value, check_depth,
+    ENTRIES, Failure, Form, Found, Message, Path, Replace, Strategy, Subject, Value, check_depth,
 };
 
 use super::super::edit::text::text_of;
-use super::super::edit::{Fields, List, Outcome};
+use super::super::edit::{Fields, List, Outcome, last_bytes, replace_field};
 use super::list::with_item;
 
 /// Changes the map that a path leads to: the message that it is in, whose new bytes are appended to
@@ -21,13 +21,15 @@ pub fn edit(
     out: &mut Vec<u8>,
     change: impl FnOnce(&mut List<'_>) -> Result<(), Failure>,
 ) -> Result<Option<Message>, Failure> {
-    let (message, form) = path.written();
-    let ottl::Form::Attributes(key) = form else {
-        return Err(Failure::Type);
-    };
+    let (message, form) = path.written(subject);
     let before = message.bytes(subject);
-    if !path.has_keys() {
-        return Ok(changed(before, key, out, change)?.then_some(message));
+    match form {
+        Form::Nothing => return Ok(None),
+        Form::Attributes(key) if !path.has_keys() => {
+            return Ok(changed(before, key, out, change)?.then_some(message));
+        }
+        Form::Attributes(_) | Form::Any(_) => {}
+        _ => return Err(Failure::Type),
     }
     let Value::Map(inner, inner_key) = path.get(subject)? else {
         return Err(Failure::Type);
@@ -38,8 +40,37 @@ pub fn edit(
     }
     let mut any = Vec::new();
     Value::Map(map.into(), inner_key).encode(&mut any)?;
-    put(before, key, &path.keys(subject)?, &any, out)?;
+    put_at(before, form, &path.keys(subject)?, &any, out)?;
     Ok(Some(message))
+}
+
+/// Appends a message with another value, an `AnyValue`, where keys lead within its attributes or
+/// within one of its values.
+///
+/// # Errors
+/// As [`put`]; also where a value that is neither map nor list has keys.
+pub fn put_at(
+    message: &[u8],
+    form: Form,
+    keys: &[Found<'_>],
+    any: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    match form {
+        Form::Attributes(key) => put(message, key, keys, any, out),
+        Form::Any(number) => {
+            let old = last_bytes(message, number << 3 | 2).map_err(|_| Failure::Type)?;
+            let old = old.unwrap_or_default();
+            if !keys.is_empty() && Any::read(old) == Any::Empty {
+                return Err(Failure::Type);
+            }
+            let new = put_within(old, keys, any)?;
+            check_depth(&new)?;
+            replace_field(message, number, out, |out| write::bytes(out, number, &new));
+            Ok(())
+        }
+        _ => Err(Failure::Type),
+    }
 }
 
 /// Appends a message whose attributes were changed; false where they were not.

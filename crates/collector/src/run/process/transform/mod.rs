@@ -1,4 +1,4 @@
-//! `transform`: statements in OTTL, carried out on the bytes of traces.
+//! `transform`: statements in OTTL, carried out on the bytes of requests.
 //!
 //! A group of statements is one walk over a request. A statement that changes something writes the
 //! message that it changes anew, which the next one reads; what no statement changes is copied as
@@ -7,11 +7,14 @@
 mod apply;
 mod list;
 mod map;
+mod metric;
+mod number;
 mod scalar;
 mod walk;
 
 use std::sync::Arc;
 
+use otlp::Signal;
 use otlp::scan::Keys;
 use ottl::{Condition, Context, Statement};
 use tail::settings::ErrorMode;
@@ -26,6 +29,8 @@ use crate::run::consume::{Consumer, Pass, Refused, Through};
 use crate::run::data::Batch;
 use crate::run::origin::Origin;
 
+pub use walk::METRICS_ADDED_MAX;
+
 /// See the module.
 pub struct Transform {
     editor: Editor,
@@ -35,7 +40,8 @@ pub struct Transform {
 /// What it does, without a place in a pipeline.
 #[derive(Debug)]
 pub struct Editor {
-    groups: Vec<Group>,
+    /// By signal.
+    groups: [Vec<Group>; Signal::ALL.len()],
     clients: Clients,
     failures: Failures,
 }
@@ -53,6 +59,8 @@ struct Group {
     shares_cache: bool,
     /// Whether any statement or condition reads or writes a `schema_url`.
     reads_schemas: bool,
+    /// Whether a statement may change the number of data points.
+    counts: bool,
 }
 
 /// What statements keep for all records of a request, by their context.
@@ -76,10 +84,15 @@ impl Editor {
     /// # Errors
     /// Which statement cannot be read, and why.
     pub fn new(settings: &Settings, failures: Failures) -> Result<Editor, String> {
-        let groups = settings.traces.iter().map(group);
-        let groups: Vec<Group> = groups.collect::<Result<_, String>>()?;
+        let groups = |signal: Signal| -> Result<Vec<Group>, String> {
+            settings.of(signal).iter().map(group).collect()
+        };
+        let mut all: [Vec<Group>; Signal::ALL.len()] = Default::default();
+        for signal in Signal::ALL {
+            all[signal as usize] = groups(signal)?;
+        }
         let mut clients = Clients::default();
-        for group in &groups {
+        for group in all.iter().flatten() {
             for (_, condition) in &group.conditions {
                 clients.add(condition.client());
             }
@@ -88,21 +101,26 @@ impl Editor {
             }
         }
         Ok(Editor {
-            groups,
+            groups: all,
             clients,
             failures,
         })
     }
 
-    /// Transforms a request of traces. `origin` is the client metadata of the batch.
+    /// Transforms a request of a signal. `origin` is the client metadata of the batch.
     ///
     /// # Errors
     /// It is malformed, or a statement failed whose failures are to be propagated.
-    pub fn edit(&self, request: &[u8], origin: Option<&Origin>) -> Result<Edited, Fault> {
+    pub fn edit(
+        &self,
+        signal: Signal,
+        request: &[u8],
+        origin: Option<&Origin>,
+    ) -> Result<Edited, Fault> {
         let told = self.clients.told(origin);
         let mut current: Option<Vec<u8>> = None;
         let mut caches = Caches::default();
-        for group in &self.groups {
+        for group in &self.groups[signal as usize] {
             let before = current.as_deref().unwrap_or(request);
             let mut out = room_for(before);
             let cache = &mut caches[group.context as usize];
@@ -118,10 +136,20 @@ impl Editor {
                 current = Some(out);
             }
         }
-        Ok(Edited {
-            bytes: current,
-            dropped: 0,
-        })
+        let Some(after) = current else {
+            return Ok(Edited::default());
+        };
+        let mut edited = Edited {
+            bytes: Some(after),
+            ..Edited::default()
+        };
+        if self.groups[signal as usize]
+            .iter()
+            .any(|group| group.counts)
+        {
+            edited.count(signal, request)?;
+        }
+        Ok(edited)
     }
 }
 
@@ -144,6 +172,7 @@ fn group(settings: &GroupSettings) -> Result<Group, String> {
     Ok(Group {
         context,
         error_mode: settings.error_mode,
+        counts: statements.iter().any(|(_, one)| one.is_of_metrics()),
         conditions,
         statements,
         reads_schemas,
@@ -153,7 +182,9 @@ fn group(settings: &GroupSettings) -> Result<Group, String> {
 
 impl Through for Transform {
     fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
-        let edited = self.editor.edit(&batch.bytes, batch.origin.as_deref());
+        let edited = self
+            .editor
+            .edit(batch.signal, &batch.bytes, batch.origin.as_deref());
         hand_on::<P>(&self.next, batch, edited)
     }
 

@@ -5,6 +5,7 @@ use otlp::write;
 use ottl::{Failure, Form, Found, Value};
 
 use super::super::edit::{joined, last_bytes, replace_field};
+use super::number;
 
 /// Members of a tracestate, and characters of a member's key and value (W3C Trace Context,
 /// "tracestate").
@@ -84,7 +85,12 @@ pub fn write(
             };
             replace_field(message, number, out, |out| bytes(out, number, &state));
         }
-        _ => return Err(Failure::Type),
+        (Form::AnyText(number), Value::Text(text)) => {
+            replace_field(message, number, out, |out| {
+                write::message(out, number, |out| write::bytes(out, 1, text));
+            });
+        }
+        (form, value) => number::write(message, form, value, out)?,
     }
     Ok(())
 }

@@ -1,18 +1,21 @@
 //! The walk over a request for one group of statements.
 
 use std::borrow::Cow;
+use std::collections::VecDeque;
 use std::mem;
 
-use otlp::scan::Around;
-use otlp::scan::{Malformed, Span, event, span};
+use otlp::scan::{Around, MetricKind};
+use otlp::scan::{Malformed, Span, event, log, metric, metric_frame, point, span};
 use otlp::write;
-use ottl::{Context, Failure, Message, Schemas, Subject, Told};
+use ottl::{Context, Edit, Failure, Message, MetricEdit, Record, Schemas, Subject, Told};
 
 use super::super::edit::{
-    FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_fields, joined, last_bytes, replace_field,
+    FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_data, edit_fields, joined, last_bytes,
+    replace_field, with_points,
 };
 use super::super::failures::{Failures, Fault};
 use super::super::outside::OUTSIDE;
+use super::apply::Applied;
 use super::{Group, apply};
 
 /// `Span.events`
@@ -26,6 +29,11 @@ const AROUND_BYTES_FREE: usize = 16 << 10;
 const AROUND_BYTES_MAX: usize = 512 << 20;
 /// Bytes of a message that was changed.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
+/// Metrics that statements make of others, per request: a copy is a metric that the same statement
+/// may copy again.
+pub const METRICS_ADDED_MAX: usize = 1 << 16;
+/// Bytes of these metrics.
+const METRICS_ADDED_BYTES_MAX: usize = 64 << 20;
 
 /// What a request becomes; `cache` is what records of this context share, if those of the group do.
 ///
@@ -47,9 +55,11 @@ pub fn walk(
         resource_schema: Held::default(),
         scope: Held::default(),
         scope_schema: Held::default(),
-        span: Held::default(),
-        event: Held::default(),
-        event_index: 0,
+        record: Held::default(),
+        inner: Held::default(),
+        inner_index: 0,
+        metric: MetricState::default(),
+        added: Added::default(),
         cache: Held::default(),
         scratch: Vec::new(),
         around_bytes: 0,
@@ -78,14 +88,52 @@ struct Walk<'g, 'a> {
     resource_schema: Held<'a>,
     scope: Held<'a>,
     scope_schema: Held<'a>,
-    span: Held<'a>,
-    event: Held<'a>,
-    event_index: usize,
+    /// The span, metric or log record. In the context of a data point: the metric without its data
+    /// points, so that the cost of a point does not depend on the number of the others.
+    record: Held<'a>,
+    /// The event or data point.
+    inner: Held<'a>,
+    inner_index: usize,
+    metric: MetricState<'a>,
+    added: Added,
     cache: Held<'a>,
     scratch: Vec<u8>,
     around_bytes: usize,
     /// Why the walk ended, where no message is malformed.
     fault: Option<Fault>,
+}
+
+/// The metric whose data points are changed.
+#[derive(Debug, Default)]
+struct MetricState<'a> {
+    /// With its data points, as it was before the statements.
+    whole: Cow<'a, [u8]>,
+    /// The kind of the data that the current data point belongs to.
+    kind: Option<MetricKind>,
+    /// Statements that have made another metric of it.
+    made: Vec<usize>,
+}
+
+/// Metrics that statements made.
+#[derive(Debug, Default)]
+struct Added {
+    /// Those of the current scope that no statement has seen yet.
+    waiting: VecDeque<Vec<u8>>,
+    count: usize,
+    bytes: usize,
+}
+
+impl Added {
+    /// Takes a metric; false if there are too many.
+    fn push(&mut self, metric: &[u8]) -> bool {
+        let bytes = self.bytes + metric.len();
+        if self.count >= METRICS_ADDED_MAX || bytes > METRICS_ADDED_BYTES_MAX {
+            return false;
+        }
+        (self.count, self.bytes) = (self.count + 1, bytes);
+        self.waiting.push_back(metric.to_vec());
+        true
+    }
 }
 
 /// A message as it is now.
@@ -170,8 +218,11 @@ impl<'a> Walk<'_, 'a> {
                 self.run()?;
                 Outcome::Same
             }
-            _ => edit_fields(message, SECOND, out, &mut |span, out| self.span(span, out))?,
+            _ => edit_fields(message, SECOND, out, &mut |record, out| {
+                self.record(record, out)
+            })?,
         };
+        let outcome = self.write_added(outcome, out)?;
         let schema = &self.scope_schema;
         let outcome = schema.write_into(SCHEMA_URL, message, outcome, start, out);
         Ok(self
@@ -188,21 +239,32 @@ impl<'a> Walk<'_, 'a> {
         Ok(Held::new(text.unwrap_or_default().into()))
     }
 
-    fn span(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
-        self.span = Held::new(message.into());
-        if self.group.context == Context::Span {
-            self.run()?;
-            return Ok(self.span.write(out));
+    fn record(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
+        match self.group.context {
+            Context::SpanEvent => return self.events(message, out),
+            Context::DataPoint => {
+                self.metric.whole = Cow::Borrowed(message);
+                return self.points(message, &Cow::Borrowed, out);
+            }
+            Context::Metric => metric(message)?.check_points()?,
+            _ => {}
         }
+        self.record = Held::new(message.into());
+        self.run()?;
+        Ok(self.record.write(out))
+    }
+
+    fn events(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
+        self.record = Held::new(message.into());
         let start = out.len();
-        self.event_index = 0;
+        self.inner_index = 0;
         let outcome = edit_fields(message, EVENTS, out, &mut |event, out| {
-            self.event = Held::new(event.into());
+            self.inner = Held::new(event.into());
             self.run()?;
-            self.event_index += 1;
-            Ok(self.event.write(out))
+            self.inner_index += 1;
+            Ok(self.inner.write(out))
         })?;
-        if !self.span.changed {
+        if !self.record.changed {
             return Ok(outcome);
         }
         // The span's own fields were changed: its events are those that were written.
@@ -213,13 +275,74 @@ impl<'a> Walk<'_, 'a> {
         })
         .map_while(Result::ok)
         .filter(|field| field.key == EVENTS);
-        for field in Fields::new(&self.span.bytes).map_while(Result::ok) {
+        for field in Fields::new(&self.record.bytes).map_while(Result::ok) {
             match field.key {
                 EVENTS => out.extend_from_slice(events.next().map_or(b"", |event| event.whole)),
                 _ => out.extend_from_slice(field.whole),
             }
         }
         Ok(Outcome::Changed)
+    }
+
+    /// Runs the statements on the data points of a metric, each of which `hold` keeps.
+    fn points<'m>(
+        &mut self,
+        message: &'m [u8],
+        hold: &dyn Fn(&'m [u8]) -> Cow<'a, [u8]>,
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome, Malformed> {
+        let mut frame = Vec::new();
+        metric_frame(message, &mut frame)?;
+        self.record = Held::new(frame.into());
+        self.metric.made.clear();
+        let start = out.len();
+        let outcome = edit_data(message, out, &mut |kind, point, out| {
+            self.metric.kind = Some(kind);
+            self.inner = Held::new(hold(point));
+            self.run()?;
+            Ok(self.inner.write(out))
+        })?;
+        if !self.record.changed {
+            return Ok(outcome);
+        }
+        let written = out.split_off(start);
+        let whole = match outcome {
+            Outcome::Changed => &written,
+            Outcome::Same | Outcome::Gone => message,
+        };
+        with_points(&self.record.bytes, whole, out);
+        Ok(Outcome::Changed)
+    }
+
+    /// Writes the metrics that statements made behind those of the scope, after the statements have
+    /// seen them, as in the Collector. `out` ends with what the scope became.
+    fn write_added(&mut self, outcome: Outcome, out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
+        if self.added.waiting.is_empty() {
+            return Ok(outcome);
+        }
+        while let Some(metric) = self.added.waiting.pop_front() {
+            let mut ended = Ok(());
+            write::message(out, SECOND >> 3, |out| ended = self.added(metric, out));
+            ended?;
+        }
+        Ok(Outcome::Changed)
+    }
+
+    fn added(&mut self, message: Vec<u8>, out: &mut Vec<u8>) -> Result<(), Malformed> {
+        if self.group.context == Context::DataPoint {
+            self.metric.whole = Cow::Owned(message.clone());
+            let start = out.len();
+            let outcome = self.points(&message, &|point| Cow::Owned(point.to_vec()), out)?;
+            if outcome != Outcome::Changed {
+                out.truncate(start);
+                out.extend_from_slice(&message);
+            }
+            return Ok(());
+        }
+        self.record = Held::new(message.into());
+        self.run()?;
+        out.extend_from_slice(&self.record.bytes);
+        Ok(())
     }
 
     /// Runs the statements on what is held.
@@ -232,9 +355,9 @@ impl<'a> Walk<'_, 'a> {
         let mut scratch = mem::take(&mut self.scratch);
         while next < self.group.statements.len() {
             scratch.clear();
-            let changed = self.until_change(&mut next, &mut scratch);
-            let changed = match changed {
-                Ok(changed) => changed,
+            let applied = self.until_change(&mut next, &mut scratch);
+            let applied = match applied {
+                Ok(applied) => applied,
                 Err(Fault::Malformed(fault)) => return Err(fault),
                 Err(fault) => {
                     self.fault = Some(fault);
@@ -242,28 +365,53 @@ impl<'a> Walk<'_, 'a> {
                     return Err(Malformed::TooLarge);
                 }
             };
-            if let Some(message) = changed {
-                let held = self.held(message);
-                let old = mem::replace(&mut held.bytes, Cow::Owned(mem::take(&mut scratch)));
-                held.changed = true;
-                if let Cow::Owned(old) = old {
-                    scratch = old;
+            match applied {
+                Applied::Nothing => {}
+                Applied::Changed(message) => {
+                    let held = self.held(message);
+                    let old = mem::replace(&mut held.bytes, Cow::Owned(mem::take(&mut scratch)));
+                    held.changed = true;
+                    if let Cow::Owned(old) = old {
+                        scratch = old;
+                    }
                 }
+                Applied::Added => self.add(next - 1, &scratch)?,
             }
         }
         self.scratch = scratch;
         Ok(())
     }
 
+    /// Keeps a metric that the statement at a place made.
+    fn add(&mut self, statement: usize, metric: &[u8]) -> Result<(), Malformed> {
+        if self.group.context == Context::DataPoint {
+            self.metric.made.push(statement);
+        }
+        if self.added.push(metric) {
+            return Ok(());
+        }
+        let (text, _) = &self.group.statements[statement];
+        let failed = self
+            .failures
+            .take(Failure::Size, text, self.group.error_mode);
+        failed.map_err(|fault| {
+            self.fault = Some(fault);
+            Malformed::TooLarge
+        })
+    }
+
     fn count_around(&mut self) -> Result<(), Malformed> {
         let context = self.group.context;
-        let bytes = |held: &Held<'_>, of: Context| if context > of { held.bytes.len() } else { 0 };
-        let around = bytes(&self.resource, Context::Resource)
-            + bytes(&self.resource_schema, Context::Resource)
-            + bytes(&self.scope, Context::Scope)
-            + bytes(&self.scope_schema, Context::Scope)
-            + bytes(&self.span, Context::Span)
-            + self.cache.bytes.len();
+        let mut around = self.cache.bytes.len();
+        if context != Context::Resource {
+            around += self.resource.bytes.len() + self.resource_schema.bytes.len();
+            if context != Context::Scope {
+                around += self.scope.bytes.len() + self.scope_schema.bytes.len();
+            }
+        }
+        if matches!(context, Context::SpanEvent | Context::DataPoint) {
+            around += self.record.bytes.len();
+        }
         if around > AROUND_BYTES_FREE {
             self.around_bytes += around;
         }
@@ -278,31 +426,50 @@ impl<'a> Walk<'_, 'a> {
         match message {
             Message::Resource => &mut self.resource,
             Message::Scope => &mut self.scope,
-            Message::Span => &mut self.span,
-            Message::Event => &mut self.event,
+            Message::Span | Message::Metric | Message::Log => &mut self.record,
+            Message::Event | Message::Point => &mut self.inner,
             Message::ResourceSchema => &mut self.resource_schema,
             Message::ScopeSchema => &mut self.scope_schema,
             Message::Cache => &mut self.cache,
         }
     }
 
-    /// Runs statements from `next` on until one changes something: tells which message, whose new
-    /// bytes are in `out`.
-    fn until_change(&self, next: &mut usize, out: &mut Vec<u8>) -> Result<Option<Message>, Fault> {
+    /// Runs statements from `next` on until one changes something, whose new bytes are in `out`.
+    fn until_change(&self, next: &mut usize, out: &mut Vec<u8>) -> Result<Applied, Fault> {
         let context = self.group.context;
-        let span = match context {
-            Context::Span | Context::SpanEvent => span(&self.span.bytes, &mut ())?,
-            Context::Resource | Context::Scope => Span::new(b"", [0; 16]),
+        let (log_view, metric_view, point_view);
+        let mut span_view = Span::new(b"", [0; 16]);
+        let record = match context {
+            Context::Resource | Context::Scope => Record::None,
+            Context::Span | Context::SpanEvent => {
+                span_view = span(&self.record.bytes, &mut ())?;
+                Record::None
+            }
+            Context::Log => {
+                log_view = log(&self.record.bytes)?;
+                Record::Log(&log_view)
+            }
+            Context::Metric => {
+                metric_view = metric(&self.record.bytes)?;
+                Record::Metric(&metric_view)
+            }
+            Context::DataPoint => {
+                metric_view = metric(&self.record.bytes)?;
+                let kind = self.metric.kind.unwrap_or(MetricKind::Gauge);
+                point_view = point(kind.point(), &self.inner.bytes)?;
+                Record::Point(&metric_view, &point_view)
+            }
         };
         let subject = Subject {
-            span: &span,
+            span: &span_view,
+            record,
             slots: None,
             around: Around {
                 resource: &self.resource.bytes,
                 scope: &self.scope.bytes,
             },
             event: (context == Context::SpanEvent)
-                .then(|| (event(&self.event.bytes), self.event_index)),
+                .then(|| (event(&self.inner.bytes), self.inner_index)),
             cache: &self.cache.bytes,
             client: self.client,
             schemas: Schemas {
@@ -313,26 +480,39 @@ impl<'a> Walk<'_, 'a> {
         };
         if *next == 0 && !self.is_wanted(&subject)? {
             *next = self.group.statements.len();
-            return Ok(None);
+            return Ok(Applied::Nothing);
         }
         while let Some((text, statement)) = self.group.statements.get(*next) {
+            let place = *next;
             *next += 1;
             out.clear();
             let outcome = statement.edit(&subject).and_then(|edit| match edit {
-                Some(edit) => apply::apply(edit, &subject, out),
-                None => Ok(None),
+                Some(edit) if self.was_made(place, edit) => Ok(Applied::Nothing),
+                Some(edit) => apply::apply(edit, &subject, &self.metric.whole, out),
+                None => Ok(Applied::Nothing),
             });
             match outcome {
-                Ok(None) => {}
-                Ok(Some(_)) if out.len() > MESSAGE_BYTES_MAX => {
+                Ok(Applied::Nothing) => {}
+                Ok(_) if out.len() > MESSAGE_BYTES_MAX => {
                     let mode = self.group.error_mode;
                     self.failures.take(Failure::Size, text, mode)?;
                 }
-                Ok(changed) => return Ok(changed),
+                Ok(applied) => return Ok(applied),
                 Err(failure) => self.failures.take(failure, text, self.group.error_mode)?,
             }
         }
-        Ok(None)
+        Ok(Applied::Nothing)
+    }
+
+    /// Whether a statement makes a metric of all data points of another one, and has done so: it does
+    /// that once, for whichever data point comes first. The Collector makes one for each data point.
+    fn was_made(&self, statement: usize, edit: &Edit) -> bool {
+        self.group.context == Context::DataPoint
+            && matches!(
+                edit,
+                Edit::Metric(MetricEdit::SummaryCount { .. } | MetricEdit::SummarySum { .. })
+            )
+            && self.metric.made.contains(&statement)
     }
 
     /// Whether one of the group's conditions is true, or there are none.

@@ -13,6 +13,7 @@ mod policies;
 mod processors;
 mod proxy;
 mod receiver;
+mod records;
 mod samplers;
 mod shares;
 mod tls;
