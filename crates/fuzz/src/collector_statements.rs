@@ -70,7 +70,8 @@ fn of_context(signal: Signal, context: Context, line: &str, request: &[u8]) {
         let editor = Editor::new(&settings, failures()).expect("a statement");
         holds(signal, request, editor.edit(signal, request, None));
     }
-    if Condition::prefixed(line, context).is_ok() {
+    // No filter has conditions on exemplars.
+    if context != Context::Exemplar && Condition::prefixed(line, context).is_ok() {
         let groups = |of| {
             if of == signal {
                 group(vec![line.to_owned()], Vec::new())

@@ -158,6 +158,7 @@ pub fn ottl(data: &[u8]) {
         scan::metric(b"\x0a\x01n\x2a\x0b\x0a\x09\x31\x07\0\0\0\0\0\0\0").expect("a metric");
     let point = b"\x21\x03\0\0\0\0\0\0\0";
     let point = scan::point(PointKind::Exponential, point).expect("a data point");
+    let exemplar = scan::exemplar(b"\x31\x07\0\0\0\0\0\0\0").expect("an exemplar");
     for context in Context::ALL {
         if let Err(error) = Statement::parse(&text, context, false) {
             assert!(error.at <= text.len() && !error.why.is_empty());
@@ -187,6 +188,7 @@ pub fn ottl(data: &[u8]) {
                 Context::Log => Record::Log(&log),
                 Context::Metric => Record::Metric(&metric),
                 Context::DataPoint => Record::Point(&metric, &point),
+                Context::Exemplar => Record::Exemplar(&metric, &point, &exemplar),
                 Context::Resource | Context::Scope | Context::Span | Context::SpanEvent => {
                     Record::None
                 }

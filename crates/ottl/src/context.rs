@@ -18,29 +18,32 @@ pub enum Context {
     Metric,
     /// A data point of a metric.
     DataPoint,
+    /// An exemplar of a data point.
+    Exemplar,
     /// A log record.
     Log,
 }
 
 impl Context {
     /// All contexts, each before those that are within it.
-    pub const ALL: [Context; 7] = [
+    pub const ALL: [Context; 8] = [
         Context::Resource,
         Context::Scope,
         Context::Span,
         Context::SpanEvent,
         Context::Metric,
         Context::DataPoint,
+        Context::Exemplar,
         Context::Log,
     ];
 
     /// The contexts of a signal, each before those that are within it.
     #[must_use]
     pub const fn of(signal: Signal) -> &'static [Context] {
-        use Context::{DataPoint, Log, Metric, Resource, Scope, Span, SpanEvent};
+        use Context::{DataPoint, Exemplar, Log, Metric, Resource, Scope, Span, SpanEvent};
         match signal {
             Signal::Traces => &[Resource, Scope, Span, SpanEvent],
-            Signal::Metrics => &[Resource, Scope, Metric, DataPoint],
+            Signal::Metrics => &[Resource, Scope, Metric, DataPoint, Exemplar],
             Signal::Logs => &[Resource, Scope, Log],
         }
     }
@@ -54,6 +57,7 @@ impl Context {
             Context::Span | Context::Metric | Context::Log => Some(Context::Scope),
             Context::SpanEvent => Some(Context::Span),
             Context::DataPoint => Some(Context::Metric),
+            Context::Exemplar => Some(Context::DataPoint),
         }
     }
 
@@ -73,6 +77,7 @@ impl Context {
             Context::SpanEvent => "spanevent",
             Context::Metric => "metric",
             Context::DataPoint => "datapoint",
+            Context::Exemplar => "exemplar",
             Context::Log => "log",
         }
     }

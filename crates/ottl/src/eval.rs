@@ -4,7 +4,7 @@ use super::Outside;
 use super::client::Told;
 use super::parser::{Math, Term, Test};
 use super::value::{self, Value, compare};
-use otlp::scan::{Around, Event, Log, Metric, Point, Slots, Span};
+use otlp::scan::{Around, Event, Exemplar, Log, Metric, Point, Slots, Span};
 use std::fmt;
 
 /// What a condition is evaluated for.
@@ -41,27 +41,38 @@ pub enum Record<'a, 's> {
     Metric(&'s Metric<'a>),
     /// A data point, and its metric without its data points.
     Point(&'s Metric<'a>, &'s Point<'a>),
+    /// An exemplar, its data point without its exemplars, and its metric without its data points.
+    Exemplar(&'s Metric<'a>, &'s Point<'a>, &'s Exemplar<'a>),
 }
 
 impl<'a, 's> Record<'a, 's> {
     pub(crate) fn log(self) -> Option<&'s Log<'a>> {
         match self {
             Record::Log(log) => Some(log),
-            Record::None | Record::Metric(_) | Record::Point(..) => None,
+            Record::None | Record::Metric(_) | Record::Point(..) | Record::Exemplar(..) => None,
         }
     }
 
     pub(crate) fn metric(self) -> Option<&'s Metric<'a>> {
         match self {
-            Record::Metric(metric) | Record::Point(metric, _) => Some(metric),
+            Record::Metric(metric) | Record::Point(metric, _) | Record::Exemplar(metric, ..) => {
+                Some(metric)
+            }
             Record::None | Record::Log(_) => None,
         }
     }
 
     pub(crate) fn point(self) -> Option<&'s Point<'a>> {
         match self {
-            Record::Point(_, point) => Some(point),
+            Record::Point(_, point) | Record::Exemplar(_, point, _) => Some(point),
             Record::None | Record::Log(_) | Record::Metric(_) => None,
+        }
+    }
+
+    pub(crate) fn exemplar(self) -> Option<&'s Exemplar<'a>> {
+        match self {
+            Record::Exemplar(.., exemplar) => Some(exemplar),
+            Record::None | Record::Log(_) | Record::Metric(_) | Record::Point(..) => None,
         }
     }
 }

@@ -532,12 +532,12 @@ The language of conditions (`tail_sampling`, `filter`, `transform`) and statemen
 `include_metadata: true`. `otelcol.client.addr` is the client's address without the port. `otelcol.client.auth.attributes[\"x\"]` is an attribute that the authenticator set.
 Processors that merge requests, such as `batch` and `tail_sampling`, drop client metadata.
 
-Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`, `metric.`, `datapoint.`, `log.`), or are of the
-context. A context reads and writes what stands around it. `status`, `positive` and `negative` as a whole are no values; `events`, `links`, `data_points`,
+Paths say what they are of (`resource.`, `scope.` or `instrumentation_scope.`, `span.`, `spanevent.`, `metric.`, `datapoint.`, `exemplar.`, `log.`), or
+are of the context. A context reads and writes what stands around it. `status`, `positive` and `negative` as a whole are no values; `events`, `links`, `data_points`,
 `exemplars` and `quantile_values` as a whole can be counted (`Len`) and be compared with `nil`, but not be written. `metric.data_points` is of the context
-`metric` only. `schema_url` of a resource or scope can be read and written, but not in `tail_sampling`. What fails under `propagate` has its batch refused for good.
+`metric` only, and `datapoint.exemplars` of the context `datapoint`. `schema_url` of a resource or scope can be read and written, but not in `tail_sampling`. What fails under `propagate` has its batch refused for good.
 A path to a field that a kind of metric or data point does not have is `nil`; writing it does nothing. `set(metric.type, ...)` does nothing, as in the
-Collector. The context `exemplar` is not supported.
+Collector.
 
 Editors of metrics that make another metric append it to its scope, and later statements see it too: a `where` keeps `copy_metric` from copying its copies.
 No more than 65536 metrics and 64 MiB a request are made this way. In the context `datapoint`, `convert_summary_count_val_to_sum` and

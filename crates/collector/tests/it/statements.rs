@@ -63,7 +63,7 @@ fn a_plain_list_finds_its_context() {
 
 #[test]
 fn lists_of_other_signals_find_their_context() {
-    use Context::{DataPoint, Log, Metric, Resource};
+    use Context::{DataPoint, Exemplar, Log, Metric, Resource};
     for (key, statements, context) in [
         (
             "log_statements",
@@ -85,6 +85,11 @@ fn lists_of_other_signals_find_their_context() {
             "metric_statements",
             r#"'set(metric.unit, "s") where datapoint.value_int > 1'"#,
             DataPoint,
+        ),
+        (
+            "metric_statements",
+            r#"'keep_keys(exemplar.filtered_attributes, []) where datapoint.flags == 0'"#,
+            Exemplar,
         ),
     ] {
         let (transform, warnings) = transform(&format!("  transform: {{ {key}: [{statements}] }}"));
@@ -121,17 +126,17 @@ fn lists_of_other_signals_find_their_context() {
         (
             "metric_statements",
             "extract_count_metric(true) where datapoint.value_int == 1",
-            "extract_count_metric is not supported with the context datapoint",
+            "datapoint.value_int is not supported with the context metric",
         ),
         (
             "metric_statements",
-            r#"set(exemplar.int_value, 1)"#,
-            "exemplar",
+            r#"set(exemplar.int_value, Len(datapoint.exemplars))"#,
+            "use the context datapoint",
         ),
         (
             "metric_statements",
             "set(datapoint.flags, Len(metric.data_points))",
-            "metric.data_points is not supported with the context datapoint",
+            "data_points of a metric is not supported with the context",
         ),
     ] {
         let told = told(key, statement);

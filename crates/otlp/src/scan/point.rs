@@ -306,7 +306,7 @@ pub fn point(kind: PointKind, message: &[u8]) -> Result<Point<'_>, Malformed> {
             }
             (Some(Type::Varint), Value::Varint(value)) => point.scale = zigzag(value),
             (Some(Type::Attribute), Value::Bytes(message)) => drop(attribute(message)?),
-            (Some(Type::Exemplar), Value::Bytes(message)) => exemplar(message)?,
+            (Some(Type::Exemplar), Value::Bytes(message)) => drop(exemplar(message)?),
             (Some(Type::Fixed64List), Value::Fixed64(_)) => {}
             (Some(Type::Fixed64List), Value::Bytes(packed)) if packed.len() % 8 == 0 => {}
             (Some(Type::Fixed64List), Value::Bytes(_)) => return Err(Malformed::Truncated),
@@ -370,17 +370,72 @@ fn quantile(message: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Checks an `Exemplar`.
-fn exemplar(message: &[u8]) -> Result<(), Malformed> {
+/// Where the fields of an exemplar are.
+#[derive(Clone, Copy, Debug)]
+pub struct Exemplar<'a> {
+    /// The whole message.
+    pub message: &'a [u8],
+    /// `time_unix_nano`
+    pub time_ns: u64,
+    /// `value`
+    pub value: Option<Number>,
+    /// `trace_id`; zero where there is none.
+    pub trace_id: [u8; 16],
+    /// `span_id`: 8 bytes or none.
+    pub span_id: &'a [u8],
+}
+
+/// `Exemplar.filtered_attributes`
+pub const EXEMPLAR_ATTRIBUTES: u32 = 7 << 3 | 2;
+
+impl<'a> Exemplar<'a> {
+    /// `filtered_attributes`
+    #[must_use]
+    pub fn attributes(&self) -> Attributes<'a> {
+        Attributes::new(self.message, EXEMPLAR_ATTRIBUTES)
+    }
+}
+
+/// Reads an exemplar and checks all that is in it.
+///
+/// # Errors
+/// The first malformed field.
+pub fn exemplar(message: &[u8]) -> Result<Exemplar<'_>, Malformed> {
+    let mut exemplar = Exemplar {
+        message,
+        time_ns: 0,
+        value: None,
+        trace_id: [0; 16],
+        span_id: b"",
+    };
     for field in Fields::new(message) {
         let field = field?;
         match (field.key >> 3, field.value) {
-            (2 | 3 | 6, Value::Fixed64(_)) => {}
-            (4, Value::Bytes(id)) => drop(span_id(id)?),
-            (5, Value::Bytes(id)) => drop(trace_id(id)?),
+            (2, Value::Fixed64(ns)) => exemplar.time_ns = ns,
+            (3, Value::Fixed64(bits)) => {
+                exemplar.value = Some(Number::Double(f64::from_bits(bits)));
+            }
+            (6, Value::Fixed64(bits)) => exemplar.value = Some(Number::Int(bits as i64)),
+            (4, Value::Bytes(id)) => exemplar.span_id = span_id(id)?,
+            (5, Value::Bytes(id)) => exemplar.trace_id = trace_id(id)?,
             (7, Value::Bytes(message)) => drop(attribute(message)?),
             (2..=7, _) => return Err(Malformed::WireType),
             _ => {}
+        }
+    }
+    Ok(exemplar)
+}
+
+/// Appends a data point without its exemplars: what stands around them.
+///
+/// # Errors
+/// The point is malformed.
+pub fn point_frame(kind: PointKind, message: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+    for field in Fields::new(message) {
+        let field = field?;
+        match field.value {
+            Value::Bytes(_) if kind.exemplars() == Some(field.key >> 3) => {}
+            _ => out.extend_from_slice(field.whole),
         }
     }
     Ok(())

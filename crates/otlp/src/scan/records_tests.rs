@@ -5,7 +5,7 @@ use crate::write;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::logs::v1::LogRecord;
-use opentelemetry_proto::tonic::metrics::v1::Exemplar;
+use opentelemetry_proto::tonic::metrics::v1::Exemplar as DecodedExemplar;
 use opentelemetry_proto::tonic::metrics::v1::{
     ExponentialHistogram, ExponentialHistogramDataPoint, Gauge, Histogram, HistogramDataPoint,
     Metric as Decoded, NumberDataPoint, Sum, Summary, SummaryDataPoint,
@@ -81,8 +81,8 @@ fn malformed_log_records_are_refused() {
     assert!(log(&with(4, b"name")).is_ok() && log(&with(99, b"new")).is_ok());
 }
 
-fn exemplar() -> Exemplar {
-    Exemplar {
+fn one_exemplar() -> DecodedExemplar {
+    DecodedExemplar {
         filtered_attributes: vec![kv("x")],
         time_unix_nano: 1,
         span_id: vec![1; 8],
@@ -96,7 +96,7 @@ fn number(value: NumberValue) -> NumberDataPoint {
         attributes: vec![kv("a")],
         start_time_unix_nano: 1,
         time_unix_nano: 2,
-        exemplars: vec![exemplar()],
+        exemplars: vec![one_exemplar()],
         flags: 1,
         value: Some(value),
     }
@@ -111,7 +111,7 @@ fn histogram() -> HistogramDataPoint {
         sum: Some(12.5),
         bucket_counts: vec![1, 2, 3],
         explicit_bounds: vec![0.5, 1.5],
-        exemplars: vec![exemplar()],
+        exemplars: vec![one_exemplar()],
         flags: 1,
         min: Some(-1.0),
         max: Some(9.0),
@@ -136,7 +136,7 @@ fn exponential() -> ExponentialHistogramDataPoint {
             bucket_counts: vec![],
         }),
         flags: 1,
-        exemplars: vec![exemplar()],
+        exemplars: vec![one_exemplar()],
         min: Some(-1.0),
         max: None,
         zero_threshold: 0.25,
@@ -376,4 +376,31 @@ fn malformed_metrics_are_refused() {
         let fault = metric(&bytes).unwrap().check_points();
         assert_eq!(fault, Err(Malformed::Truncated));
     }
+}
+
+#[test]
+fn exemplars_are_what_a_decoder_finds() {
+    let bytes = one_exemplar().encode_to_vec();
+    let found = exemplar(&bytes).unwrap();
+    assert_eq!((found.time_ns, found.value), (1, Some(Number::Int(4))));
+    assert_eq!((found.trace_id, found.span_id), ([2; 16], &[1; 8][..]));
+    assert_eq!(found.attributes().count(), 1);
+    let double = DecodedExemplar {
+        value: Some(ExemplarValue::AsDouble(0.5)),
+        ..DecodedExemplar::default()
+    };
+    let bytes = double.encode_to_vec();
+    assert_eq!(exemplar(&bytes).unwrap().value, Some(Number::Double(0.5)));
+    let mut bytes = one_exemplar().encode_to_vec();
+    write::uint(&mut bytes, 2, 1);
+    assert_eq!(exemplar(&bytes).err(), Some(Malformed::WireType));
+
+    let whole = histogram().encode_to_vec();
+    let mut frame = Vec::new();
+    point_frame(PointKind::Histogram, &whole, &mut frame).unwrap();
+    let expected = HistogramDataPoint {
+        exemplars: vec![],
+        ..histogram()
+    };
+    assert_eq!(frame, expected.encode_to_vec());
 }

@@ -1,5 +1,6 @@
 //! Paths: `attributes["key"]`, `resource.attributes["key"]`, `status.code`.
 
+mod exemplar;
 mod log;
 mod metric;
 mod point;
@@ -12,12 +13,13 @@ use super::lexer::Token;
 use super::parser::Parser;
 use super::value::{ENTRIES, Value};
 use super::{Context, Error};
+use exemplar::EXEMPLAR;
 use log::LOG;
 use metric::{METRIC, MetricRoot};
 use otlp::scan::{Attributes, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES};
 use otlp::tracestate;
 use otlp::wire::{Value as Wire, fields, last_bytes};
-use point::POINT;
+use point::{POINT, PointRoot};
 use table::{EVENT_ATTRIBUTES, KINDS, Root, SPAN_ATTRIBUTES, SPAN_EVENTS, SPAN_LINKS};
 pub use table::{Form, Message, Shape, kind_of, symbol};
 
@@ -77,10 +79,16 @@ pub fn parse(parser: &mut Parser<'_, '_>) -> Result<Path, Error> {
 
 /// Checks that a path has such keys, and that it can be read in a context.
 fn check(root: Root, keys: &[Key], name: &str, context: Context) -> Result<(), String> {
-    if root == Root::Metric(MetricRoot::DataPoints) && context == Context::DataPoint {
-        return Err(
-            "the path metric.data_points is not supported with the context datapoint: use the context metric".to_owned(),
-        );
+    let unseen = match root {
+        Root::Metric(MetricRoot::DataPoints) => Context::Metric,
+        Root::Point(PointRoot::Exemplars) => Context::DataPoint,
+        _ => context,
+    };
+    if context != unseen {
+        // What is within a message is not looked at again for each of its parts.
+        return Err(format!(
+            "the path {name} of a {unseen} is not supported with the context {context}: use the context {unseen}"
+        ));
     }
     let fits = match root.shape() {
         Shape::Any => true,
@@ -163,6 +171,7 @@ fn table_in(context: Context) -> Table {
         Context::SpanEvent => table::EVENT,
         Context::Metric => METRIC,
         Context::DataPoint => POINT,
+        Context::Exemplar => EXEMPLAR,
         Context::Log => LOG,
     }
 }
@@ -273,6 +282,10 @@ impl Path {
                 Some(point) => return self.of_point(root, point, subject),
                 None => Value::Nil,
             },
+            Root::Exemplar(root) => match subject.record.exemplar() {
+                Some(exemplar) => return self.of_exemplar(root, exemplar, subject),
+                None => Value::Nil,
+            },
         })
     }
 
@@ -367,6 +380,10 @@ impl Message {
             Message::Log => subject.record.log().map_or(b"", |log| log.message),
             Message::Metric => subject.record.metric().map_or(b"", |metric| metric.message),
             Message::Point => subject.record.point().map_or(b"", |point| point.message),
+            Message::Exemplar => {
+                let exemplar = subject.record.exemplar();
+                exemplar.map_or(b"", |exemplar| exemplar.message)
+            }
             Message::ResourceSchema => subject.schemas.resource,
             Message::ScopeSchema => subject.schemas.scope,
             Message::Cache => subject.cache,

@@ -1,6 +1,7 @@
 //! The paths that there are, and what each is in OTLP's messages (`trace.proto`, `resource.proto`,
 //! `common.proto`).
 
+use super::exemplar::ExemplarRoot;
 use super::log::LogRoot;
 use super::metric::MetricRoot;
 use super::point::PointRoot;
@@ -62,6 +63,7 @@ pub enum Root {
     Log(LogRoot),
     Metric(MetricRoot),
     Point(PointRoot),
+    Exemplar(ExemplarRoot),
 }
 
 /// What statements can do with a path.
@@ -92,8 +94,10 @@ pub enum Message {
     Log,
     /// `Metric`; in the context of a data point, without its data points.
     Metric,
-    /// A data point of any kind.
+    /// A data point of any kind; in the context of an exemplar, without its exemplars.
     Point,
+    /// `Exemplar`
+    Exemplar,
     /// The text `ResourceSpans.schema_url`
     ResourceSchema,
     /// The text `ScopeSpans.schema_url`
@@ -145,10 +149,10 @@ pub enum Form {
     Fixed64List(u32),
     /// `repeated double`
     DoubleList(u32),
-    /// `NumberDataPoint.as_double`
-    PointDouble,
-    /// `NumberDataPoint.as_int`
-    PointInt,
+    /// `as_double`, of the field's number, of a number point or exemplar.
+    NumberDouble(u32),
+    /// The same where `as_int` is set.
+    NumberInt(u32),
     /// `Buckets.offset` within this field.
     BucketOffset(u32),
     /// `Buckets.bucket_counts` within this field.
@@ -367,6 +371,7 @@ impl Root {
             Root::Log(root) => root.written(),
             Root::Metric(root) => root.written(record),
             Root::Point(root) => root.written(record),
+            Root::Exemplar(root) => root.written(),
         }
     }
 }

@@ -10,8 +10,8 @@ use opentelemetry_proto::tonic::metrics::v1::metric::Data;
 use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as NumberValue;
 use opentelemetry_proto::tonic::metrics::v1::{
     Exemplar, ExponentialHistogramDataPoint, Gauge, Histogram, HistogramDataPoint, Metric,
-    NumberDataPoint, Sum, Summary, SummaryDataPoint, exponential_histogram_data_point::Buckets,
-    summary_data_point::ValueAtQuantile,
+    NumberDataPoint, Sum, Summary, SummaryDataPoint, exemplar,
+    exponential_histogram_data_point::Buckets, summary_data_point::ValueAtQuantile,
 };
 use otlp::scan::{Around, PointKind, Span};
 use otlp::scan::{log, metric, point};
@@ -345,6 +345,40 @@ fn points_of_all_kinds_are_read() {
 }
 
 #[test]
+fn exemplars_are_read() {
+    let bytes = Exemplar {
+        filtered_attributes: vec![key_value("f", text("x"))],
+        time_unix_nano: 5,
+        span_id: vec![0xcd; 8],
+        trace_id: vec![0xab; 16],
+        value: Some(exemplar::Value::AsDouble(1.5)),
+    }
+    .encode_to_vec();
+    let point_bytes = number(NumberValue::AsInt(7)).encode_to_vec();
+    let frame = Metric {
+        name: "n".into(),
+        ..Metric::default()
+    }
+    .encode_to_vec();
+    let metric = metric(&frame).unwrap();
+    let point = point(PointKind::Number, &point_bytes).unwrap();
+    let exemplar = otlp::scan::exemplar(&bytes).unwrap();
+    holds(
+        Context::Exemplar,
+        Record::Exemplar(&metric, &point, &exemplar),
+        &[
+            r#"filtered_attributes["f"] == "x" and exemplar.filtered_attributes["g"] == nil"#,
+            "time_unix_nano == 5 and UnixNano(time) == 5",
+            "double_value == 1.5 and int_value == 0",
+            r#"trace_id.string == "abababababababababababababababab""#,
+            "trace_id == TraceID(0xabababababababababababababababab)",
+            r#"span_id.string == "cdcdcdcdcdcdcdcd" and span_id == SpanID(0xcdcdcdcdcdcdcdcd)"#,
+            r#"datapoint.value_int == 7 and metric.name == "n" and cache["a"] == nil"#,
+        ],
+    );
+}
+
+#[test]
 fn a_context_sees_what_is_around_it() {
     let why = |condition: &str, context| {
         let parsed = Condition::parse(condition, context, &mut Keys::default());
@@ -386,7 +420,7 @@ fn a_context_sees_what_is_around_it() {
         (
             "exemplar.int_value == 1",
             Context::DataPoint,
-            "exemplar.int_value is not supported",
+            "exemplar.int_value is not supported with the context datapoint",
         ),
     ] {
         let said = why(condition, context);
@@ -469,6 +503,7 @@ fn editors_of_metrics_are_read() {
     for (context, is_taken) in [
         (Context::Metric, true),
         (Context::DataPoint, true),
+        (Context::Exemplar, false),
         (Context::Log, false),
         (Context::Span, false),
         (Context::Resource, false),

@@ -39,8 +39,11 @@ const fn group(contexts: &'static [&'static str]) -> [Opt; 3] {
 
 /// A group's options, of traces.
 pub(crate) const TRACE_GROUP: &[Opt] = &group(&["resource", "scope", "span", "spanevent"]);
-/// The same, of metrics.
+/// The same, of conditions on metrics.
 pub(crate) const METRIC_GROUP: &[Opt] = &group(&["resource", "scope", "metric", "datapoint"]);
+/// The same, of statements on metrics.
+pub(crate) const METRIC_STATEMENTS_GROUP: &[Opt] =
+    &group(&["resource", "scope", "metric", "datapoint", "exemplar"]);
 /// The same, of logs.
 pub(crate) const LOG_GROUP: &[Opt] = &group(&["resource", "scope", "log"]);
 #[rustfmt::skip]
@@ -199,12 +202,29 @@ impl Written {
         })
     }
 
-    /// The first context that knows all of the paths, or the one that knows most of them.
+    /// The first context that knows all of the paths; if none does, the one that gets furthest.
     fn inferred(&self) -> Context {
-        let contexts = Context::of(self.signal);
+        // Conditions that drop exemplars are not there, as in the Collector.
+        let is_one =
+            |context: &Context| *context != Context::Exemplar || !self.statements.is_empty();
+        let contexts = Context::of(self.signal).iter().copied().filter(is_one);
+        let contexts: Vec<Context> = contexts.collect();
         let fitting = contexts.iter().find(|context| self.fits(**context));
-        let widest = contexts.last().copied().unwrap_or(Context::Resource);
-        fitting.copied().unwrap_or(widest)
+        let furthest = || contexts.iter().max_by_key(|context| self.reach(**context));
+        let context = fitting.or_else(furthest);
+        context.copied().unwrap_or(Context::Resource)
+    }
+
+    /// How many texts are right, and how far the others are understood.
+    fn reach(&self, context: Context) -> (usize, usize) {
+        let (mut right, mut reach) = (0, 0);
+        for (.., outcome) in self.outcomes(context) {
+            match outcome {
+                Ok(()) => right += 1,
+                Err(error) => reach += error.at,
+            }
+        }
+        (right, reach)
     }
 
     fn fits(&self, context: Context) -> bool {

@@ -4,7 +4,7 @@ use otlp::Signal;
 use tail::settings::ErrorMode;
 
 use super::statements::{
-    self, ERROR_MODES, Group, LOG_GROUP, METRIC_GROUP, STATEMENTS, TRACE_GROUP,
+    self, ERROR_MODES, Group, LOG_GROUP, METRIC_STATEMENTS_GROUP, STATEMENTS, TRACE_GROUP,
 };
 use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
@@ -49,7 +49,7 @@ const FLATTEN: &str = "log records do not get resources and scopes of their own"
 const OPTIONS: &[Opt] = &[
     opt("error_mode", Kind::Word(ERROR_MODES), "ignore", "a statement that fails is passed over; `propagate`: its batch is refused"),
     opt("trace_statements", Kind::TextsOrSections(&[TRACE_GROUP, STATEMENTS]), "", "statements on traces: a list of them, or groups"),
-    opt("metric_statements", Kind::TextsOrSections(&[METRIC_GROUP, STATEMENTS]), "", "statements on metrics"),
+    opt("metric_statements", Kind::TextsOrSections(&[METRIC_STATEMENTS_GROUP, STATEMENTS]), "", "statements on metrics"),
     opt("log_statements", Kind::TextsOrSections(&[LOG_GROUP, STATEMENTS]), "", "statements on logs"),
     opt("profile_statements", Kind::Any, "", "statements on profiles").no_effect(NO_PROFILES),
     opt("flatten_data", Kind::Flag, "false", "each log record with a resource and scope of its own").refused(FLATTEN),
@@ -58,7 +58,7 @@ const OPTIONS: &[Opt] = &[
 
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("transform")],
-    doc: "changes resources, scopes, spans, events, metrics, data points and log records by statements in OTTL",
+    doc: "changes resources, scopes, spans, events, metrics, data points, exemplars and log records by statements in OTTL",
     takes: EVERY,
     carries: EVERY,
     options: &[OPTIONS],

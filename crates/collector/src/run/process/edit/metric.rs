@@ -1,6 +1,6 @@
 //! The data points of one metric, changed or left out.
 
-use otlp::scan::{Malformed, MetricKind, POINTS};
+use otlp::scan::{Malformed, MetricKind, POINTS, PointKind};
 use otlp::wire::{Fields, Value, Whole};
 use otlp::write;
 
@@ -79,4 +79,15 @@ fn data_of(metric: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn fields(message: &[u8]) -> impl Iterator<Item = Whole<'_>> {
     Fields::new(message).map_while(Result::ok)
+}
+
+/// Appends a data point that was changed without its exemplars, with the exemplars of `whole`. Both
+/// were checked before.
+pub fn with_exemplars(kind: PointKind, frame: &[u8], whole: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(frame);
+    for field in fields(whole) {
+        if kind.exemplars() == Some(field.key >> 3) {
+            out.extend_from_slice(field.whole);
+        }
+    }
 }

@@ -15,7 +15,7 @@ use otlp::write;
 pub use otlp::text;
 
 pub use list::{List, Val, encode, encoded_text};
-pub use metric::{edit_data, with_points};
+pub use metric::{edit_data, with_exemplars, with_points};
 pub use otlp::wire::{Fields, Value, Whole as Field, one_bytes as last_bytes};
 
 use crate::config::Signal;

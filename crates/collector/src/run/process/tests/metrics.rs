@@ -410,6 +410,51 @@ fn points_change_their_metric_and_what_is_around() {
 }
 
 #[test]
+fn exemplars_are_changed_with_what_is_around() {
+    let exemplar = |value| Exemplar {
+        filtered_attributes: vec![kv("user", text("u")), kv("n", V::IntValue(1))],
+        time_unix_nano: 1,
+        span_id: vec![1; 8],
+        trace_id: vec![2; 16],
+        value: Some(value),
+    };
+    let mut point = int("x", 1);
+    point.exemplars = vec![
+        exemplar(exemplar::Value::AsInt(5)),
+        exemplar(exemplar::Value::AsDouble(1.5)),
+    ];
+    let groups = vec![group(
+        Context::Exemplar,
+        &[],
+        &[
+            r#"keep_keys(filtered_attributes, ["n"])"#,
+            "set(trace_id, TraceID(0x00000000000000000000000000000000))",
+            r#"set(span_id.string, "0102030405060708")"#,
+            "set(time_unix_nano, 7)",
+            "set(double_value, 2.5) where int_value == 5",
+            r#"set(datapoint.attributes["seen"], double_value)"#,
+            r#"set(metric.unit, datapoint.attributes["a"])"#,
+        ],
+    )];
+    let before = vec![
+        metric("m", sum(vec![point.clone()])),
+        metric("s", summary(vec![])),
+    ];
+    let made = made_by(groups, before).unwrap();
+    let expected = |value| Exemplar {
+        filtered_attributes: vec![kv("n", V::IntValue(1))],
+        time_unix_nano: 7,
+        span_id: (1..9).collect(),
+        trace_id: vec![0; 16],
+        value: Some(exemplar::Value::AsDouble(value)),
+    };
+    point.exemplars = vec![expected(2.5), expected(1.5)];
+    point.attributes.push(kv("seen", V::DoubleValue(1.5)));
+    assert_eq!((&*made[0].unit, data(&made[0])), ("x", &sum(vec![point])));
+    assert_eq!(made[1], metric("s", summary(vec![])));
+}
+
+#[test]
 fn sums_and_gauges_are_converted() {
     let points = vec![int("x", 1), double("y", 2.5)];
     let made_gauge = made(sum(points.clone()), "convert_sum_to_gauge()");

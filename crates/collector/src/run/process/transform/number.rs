@@ -43,12 +43,16 @@ pub fn write(
             let numbers = doubles(list)?;
             replace_field(message, number, out, |out| packed(out, number, &numbers));
         }
-        (Form::PointInt, Value::Int(value)) => point_value(message, out, |out| {
-            write::fixed64(out, AS_INT, *value as u64);
-        }),
-        (Form::PointDouble, Value::Float(value)) => point_value(message, out, |out| {
-            write::double(out, AS_DOUBLE, *value);
-        }),
+        (Form::NumberInt(double), Value::Int(value)) => {
+            one_value(message, double, out, |out| {
+                write::fixed64(out, AS_INT, *value as u64);
+            });
+        }
+        (Form::NumberDouble(double), Value::Float(value)) => {
+            one_value(message, double, out, |out| {
+                write::double(out, double, *value);
+            });
+        }
         (Form::BucketOffset(number), Value::Int(value)) => {
             let value = sint32(*value)?;
             within(message, number, 1, out, |out| uint(out, 1, value))?;
@@ -73,15 +77,21 @@ pub fn write(
 
 /// `NumberDataPoint.as_double`
 const AS_DOUBLE: u32 = 4;
-/// `NumberDataPoint.as_int`
+/// `NumberDataPoint.as_int`, `Exemplar.as_int`
 const AS_INT: u32 = 6;
 
-/// Appends a `NumberDataPoint` with another value: both kinds of values are one field, of which
-/// the last counts.
+/// Appends a `NumberDataPoint` with another value.
 pub fn point_value(point: &[u8], out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
+    one_value(point, AS_DOUBLE, out, write);
+}
+
+/// Appends a message with another value, of which a double has the number `double`: both kinds of
+/// values are one field, of which the last counts.
+fn one_value(message: &[u8], double: u32, out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>)) {
     let mut write = Some(write);
-    for field in Fields::new(point).map_while(Result::ok) {
-        if !matches!(field.key >> 3, AS_DOUBLE | AS_INT) {
+    for field in Fields::new(message).map_while(Result::ok) {
+        let number = field.key >> 3;
+        if number != double && number != AS_INT {
             out.extend_from_slice(field.whole);
         } else if let Some(write) = write.take() {
             write(out);

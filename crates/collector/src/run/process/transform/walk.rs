@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::mem;
 
-use otlp::scan::{Around, MetricKind};
-use otlp::scan::{Malformed, Span, event, log, metric, metric_frame, point, span};
+use otlp::scan::{Around, Malformed, MetricKind, PointKind, Span};
+use otlp::scan::{event, exemplar, log, metric, metric_frame, point, point_frame, span};
 use otlp::write;
 use ottl::{Context, Edit, Failure, Message, MetricEdit, Record, Schemas, Subject, Told};
 
 use super::super::edit::{
     FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_data, edit_fields, joined, last_bytes,
-    replace_field, with_points,
+    replace_field, with_exemplars, with_points,
 };
 use super::super::failures::{Failures, Fault};
 use super::super::outside::OUTSIDE;
@@ -58,6 +58,7 @@ pub fn walk(
         record: Held::default(),
         inner: Held::default(),
         inner_index: 0,
+        exemplar: Held::default(),
         metric: MetricState::default(),
         added: Added::default(),
         cache: Held::default(),
@@ -91,9 +92,10 @@ struct Walk<'g, 'a> {
     /// The span, metric or log record. In the context of a data point: the metric without its data
     /// points, so that the cost of a point does not depend on the number of the others.
     record: Held<'a>,
-    /// The event or data point.
+    /// The event or data point. In the context of an exemplar: the data point without exemplars.
     inner: Held<'a>,
     inner_index: usize,
+    exemplar: Held<'a>,
     metric: MetricState<'a>,
     added: Added,
     cache: Held<'a>,
@@ -242,7 +244,7 @@ impl<'a> Walk<'_, 'a> {
     fn record(&mut self, message: &'a [u8], out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
         match self.group.context {
             Context::SpanEvent => return self.events(message, out),
-            Context::DataPoint => {
+            Context::DataPoint | Context::Exemplar => {
                 self.metric.whole = Cow::Borrowed(message);
                 return self.points(message, &Cow::Borrowed, out);
             }
@@ -298,6 +300,9 @@ impl<'a> Walk<'_, 'a> {
         let start = out.len();
         let outcome = edit_data(message, out, &mut |kind, point, out| {
             self.metric.kind = Some(kind);
+            if self.group.context == Context::Exemplar {
+                return self.exemplars(kind.point(), point, hold, out);
+            }
             self.inner = Held::new(hold(point));
             self.run()?;
             Ok(self.inner.write(out))
@@ -311,6 +316,38 @@ impl<'a> Walk<'_, 'a> {
             Outcome::Same | Outcome::Gone => message,
         };
         with_points(&self.record.bytes, whole, out);
+        Ok(Outcome::Changed)
+    }
+
+    /// Runs the statements on the exemplars of a data point.
+    fn exemplars<'m>(
+        &mut self,
+        kind: PointKind,
+        message: &'m [u8],
+        hold: &dyn Fn(&'m [u8]) -> Cow<'a, [u8]>,
+        out: &mut Vec<u8>,
+    ) -> Result<Outcome, Malformed> {
+        let Some(number) = kind.exemplars() else {
+            return Ok(Outcome::Same);
+        };
+        let mut frame = Vec::new();
+        point_frame(kind, message, &mut frame)?;
+        self.inner = Held::new(frame.into());
+        let start = out.len();
+        let outcome = edit_fields(message, number << 3 | 2, out, &mut |exemplar, out| {
+            self.exemplar = Held::new(hold(exemplar));
+            self.run()?;
+            Ok(self.exemplar.write(out))
+        })?;
+        if !self.inner.changed {
+            return Ok(outcome);
+        }
+        let written = out.split_off(start);
+        let whole = match outcome {
+            Outcome::Changed => &written,
+            Outcome::Same | Outcome::Gone => message,
+        };
+        with_exemplars(kind, &self.inner.bytes, whole, out);
         Ok(Outcome::Changed)
     }
 
@@ -409,8 +446,14 @@ impl<'a> Walk<'_, 'a> {
                 around += self.scope.bytes.len() + self.scope_schema.bytes.len();
             }
         }
-        if matches!(context, Context::SpanEvent | Context::DataPoint) {
+        if matches!(
+            context,
+            Context::SpanEvent | Context::DataPoint | Context::Exemplar
+        ) {
             around += self.record.bytes.len();
+        }
+        if context == Context::Exemplar {
+            around += self.inner.bytes.len();
         }
         if around > AROUND_BYTES_FREE {
             self.around_bytes += around;
@@ -428,6 +471,7 @@ impl<'a> Walk<'_, 'a> {
             Message::Scope => &mut self.scope,
             Message::Span | Message::Metric | Message::Log => &mut self.record,
             Message::Event | Message::Point => &mut self.inner,
+            Message::Exemplar => &mut self.exemplar,
             Message::ResourceSchema => &mut self.resource_schema,
             Message::ScopeSchema => &mut self.scope_schema,
             Message::Cache => &mut self.cache,
@@ -437,7 +481,7 @@ impl<'a> Walk<'_, 'a> {
     /// Runs statements from `next` on until one changes something, whose new bytes are in `out`.
     fn until_change(&self, next: &mut usize, out: &mut Vec<u8>) -> Result<Applied, Fault> {
         let context = self.group.context;
-        let (log_view, metric_view, point_view);
+        let (log_view, metric_view, point_view, exemplar_view);
         let mut span_view = Span::new(b"", [0; 16]);
         let record = match context {
             Context::Resource | Context::Scope => Record::None,
@@ -458,6 +502,13 @@ impl<'a> Walk<'_, 'a> {
                 let kind = self.metric.kind.unwrap_or(MetricKind::Gauge);
                 point_view = point(kind.point(), &self.inner.bytes)?;
                 Record::Point(&metric_view, &point_view)
+            }
+            Context::Exemplar => {
+                metric_view = metric(&self.record.bytes)?;
+                let kind = self.metric.kind.unwrap_or(MetricKind::Gauge);
+                point_view = point(kind.point(), &self.inner.bytes)?;
+                exemplar_view = exemplar(&self.exemplar.bytes)?;
+                Record::Exemplar(&metric_view, &point_view, &exemplar_view)
             }
         };
         let subject = Subject {

@@ -30,7 +30,7 @@ pub fn apply(
     match subject.record {
         Record::Metric(metric) => of_metric(edit, metric, subject, out),
         Record::Point(metric, point) => of_point(edit, metric, point, whole, out),
-        Record::None | Record::Log(_) => Err(Failure::Type),
+        Record::None | Record::Log(_) | Record::Exemplar(..) => Err(Failure::Type),
     }
 }
 
