@@ -78,6 +78,7 @@ const IGNORED: &[Ignored] = &[
     ignored_gate("service.partialReloadReceivers"),
     ignored_gate("service.profilesSupport"),
     ignored_gate("telemetry.newPipelineTelemetry"),
+    ignored_gate("transform.flatten.logs"),
 ];
 
 /// Prefixes of the gates of translators, and of libraries that only unsupported components use.

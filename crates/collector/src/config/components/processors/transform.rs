@@ -20,6 +20,8 @@ pub struct Transform {
     pub metrics: Vec<Group>,
     /// Statements on logs.
     pub logs: Vec<Group>,
+    /// Each log record has a resource and scope of its own for its statements.
+    pub flatten_data: bool,
 }
 
 impl Transform {
@@ -43,7 +45,7 @@ impl ProcessorSettings for Transform {
 }
 
 const NO_PROFILES: &str = "there are no pipelines of profiles";
-const FLATTEN: &str = "log records do not get resources and scopes of their own";
+const FLATTEN: &str = "write 'flatten_data'";
 
 #[rustfmt::skip]
 const OPTIONS: &[Opt] = &[
@@ -52,7 +54,7 @@ const OPTIONS: &[Opt] = &[
     opt("metric_statements", Kind::TextsOrSections(&[METRIC_STATEMENTS_GROUP, STATEMENTS]), "", "statements on metrics"),
     opt("log_statements", Kind::TextsOrSections(&[LOG_GROUP, STATEMENTS]), "", "statements on logs"),
     opt("profile_statements", Kind::Any, "", "statements on profiles").no_effect(NO_PROFILES),
-    opt("flatten_data", Kind::Flag, "false", "each log record with a resource and scope of its own").refused(FLATTEN),
+    opt("flatten_data", Kind::Flag, "false", "each log record has a resource and scope of its own for its statements"),
     opt("flatten", Kind::Any, "", "the same").refused(FLATTEN),
 ];
 
@@ -72,5 +74,6 @@ fn parse(section: &Section<'_>) -> Processor {
         traces: groups("trace_statements", Signal::Traces),
         metrics: groups("metric_statements", Signal::Metrics),
         logs: groups("log_statements", Signal::Logs),
+        flatten_data: section.flag("flatten_data"),
     })
 }

@@ -247,6 +247,64 @@ fn what_stands_around_log_records_is_set_too() {
 }
 
 #[test]
+fn flattened_records_are_put_together_again() {
+    let editor = |statement: &str| {
+        let settings = Transform {
+            logs: vec![group(Context::Log, &[], &[statement])],
+            flatten_data: true,
+            ..Transform::default()
+        };
+        Editor::new(&settings, Failures::new("transform", &log_of().0)).unwrap()
+    };
+    let mut request = self::request(
+        ["x", "y", "x"]
+            .map(|body| record(Some(text(body))))
+            .to_vec(),
+    );
+    let mut other = request.resource_logs[0].scope_logs[0].clone();
+    other.scope.as_mut().unwrap().name = "other".into();
+    request.resource_logs[0].scope_logs.push(other);
+    let bytes = request.encode_to_vec();
+    let statement = r#"set(resource.attributes["b"], body) where scope.name == "lib""#;
+    let edited = editor(statement).edit(Signal::Logs, &bytes, None).unwrap();
+    let made = ExportLogsServiceRequest::decode(&edited.bytes.unwrap()[..]).unwrap();
+    let lines = made.resource_logs.iter().flat_map(|resource| {
+        let own = resource.resource.as_ref().unwrap().attributes.get(1);
+        let own = own.map_or("-".to_owned(), |own| {
+            format!("{:?}", own.value.as_ref().unwrap().value)
+        });
+        let scopes = resource.scope_logs.iter();
+        scopes.map(move |scope| {
+            let name = &scope.scope.as_ref().unwrap().name;
+            format!(
+                "{own} {name} {} {}{}",
+                scope.log_records.len(),
+                resource.schema_url,
+                scope.schema_url
+            )
+        })
+    });
+    let lines: Vec<_> = lines.collect();
+    let own = |body| format!("{:?}", Some(text(body)));
+    let expected = [
+        format!("{} lib 2 rs", own("x")),
+        format!("{} lib 1 rs", own("y")),
+        "- other 3 rs".to_owned(),
+    ];
+    assert_eq!(lines, expected);
+    // What no statement changes stays as it came.
+    let same = editor(r#"set(body, "z") where body == "none""#).edit(Signal::Logs, &bytes, None);
+    assert_eq!(same.unwrap().bytes, None);
+    // A large resource may not be repeated without end.
+    let mut large = self::request(vec![LogRecord::default(); 3000]);
+    large.resource_logs[0].schema_url = "r".repeat(1 << 20);
+    let refused = editor(statement).edit(Signal::Logs, &large.encode_to_vec(), None);
+    assert_eq!(refused.unwrap_err(), Fault::Malformed(Malformed::TooLarge));
+    let refused = editor(statement).edit(Signal::Logs, &bytes[..bytes.len() - 1], None);
+    assert_eq!(refused.unwrap_err(), Fault::Malformed(Malformed::Truncated));
+}
+
+#[test]
 fn log_records_that_nothing_is_done_to_stay_as_they_came() {
     let bytes = request(vec![record(Some(text("x"))), record(None)]).encode_to_vec();
     let groups = vec![group(

@@ -5,6 +5,7 @@
 //! it came.
 
 mod apply;
+mod flatten;
 mod list;
 mod map;
 mod metric;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use otlp::Signal;
 use otlp::scan::Keys;
-use ottl::{Condition, Context, Statement};
+use ottl::{Condition, Context, Statement, Told};
 use tail::settings::ErrorMode;
 
 use super::client::Clients;
@@ -42,6 +43,8 @@ pub struct Transform {
 pub struct Editor {
     /// By signal.
     groups: [Vec<Group>; Signal::ALL.len()],
+    /// Log records get resources and scopes of their own.
+    flattens: bool,
     clients: Clients,
     failures: Failures,
 }
@@ -102,6 +105,7 @@ impl Editor {
         }
         Ok(Editor {
             groups: all,
+            flattens: settings.flatten_data,
             clients,
             failures,
         })
@@ -117,39 +121,47 @@ impl Editor {
         request: &[u8],
         origin: Option<&Origin>,
     ) -> Result<Edited, Fault> {
+        let groups = &self.groups[signal as usize];
         let told = self.clients.told(origin);
-        let mut current: Option<Vec<u8>> = None;
-        let mut caches = Caches::default();
-        for group in &self.groups[signal as usize] {
-            let before = current.as_deref().unwrap_or(request);
-            let mut out = room_for(before);
-            let cache = &mut caches[group.context as usize];
-            if walk::walk(
-                group,
-                told.as_ref(),
-                &self.failures,
-                before,
-                cache,
-                &mut out,
-            )? != Outcome::Same
-            {
-                current = Some(out);
-            }
-        }
-        let Some(after) = current else {
+        let after = if self.flattens && signal == Signal::Logs && !groups.is_empty() {
+            let flat = flatten::flatten(request)?;
+            let after = self.run(groups, told.as_ref(), &flat)?;
+            after.map(|after| flatten::regroup(&after)).transpose()?
+        } else {
+            self.run(groups, told.as_ref(), request)?
+        };
+        let Some(after) = after else {
             return Ok(Edited::default());
         };
         let mut edited = Edited {
             bytes: Some(after),
             ..Edited::default()
         };
-        if self.groups[signal as usize]
-            .iter()
-            .any(|group| group.counts)
-        {
+        if groups.iter().any(|group| group.counts) {
             edited.count(signal, request)?;
         }
         Ok(edited)
+    }
+
+    /// Runs groups one after the other: what the request becomes; none where nothing changes.
+    fn run(
+        &self,
+        groups: &[Group],
+        client: Option<&Told>,
+        request: &[u8],
+    ) -> Result<Option<Vec<u8>>, Fault> {
+        let mut current: Option<Vec<u8>> = None;
+        let mut caches = Caches::default();
+        for group in groups {
+            let before = current.as_deref().unwrap_or(request);
+            let mut out = room_for(before);
+            let cache = &mut caches[group.context as usize];
+            let outcome = walk::walk(group, client, &self.failures, before, cache, &mut out)?;
+            if outcome != Outcome::Same {
+                current = Some(out);
+            }
+        }
+        Ok(current)
     }
 }
 

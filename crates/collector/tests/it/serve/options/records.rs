@@ -199,6 +199,18 @@ async fn statements_change_log_records() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn log_records_have_resources_of_their_own_where_the_settings_say_so() {
+    let statement = "log_statements: ['set(resource.attributes[\"own\"], log.body)']";
+    let resources = async |options: &str| {
+        let processor = format!("transform: {{ {options} {statement} }}");
+        let made = made(Signal::Logs, &processor, "resourceLogs").await;
+        made.expect("they are taken").len()
+    };
+    assert_eq!(resources("").await, 2);
+    assert_eq!(resources("flatten_data: true,").await, 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn statements_change_metrics() {
     for (options, expected) in [
         (
