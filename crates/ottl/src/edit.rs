@@ -90,6 +90,11 @@ pub enum Edit {
     },
     /// Makes texts of all values of a map.
     StringifyAll(Path),
+    /// Gives a span the name that semantic conventions have for it.
+    SpanName {
+        /// The attribute that gets the name that it had.
+        original: Option<Vec<u8>>,
+    },
     /// Changes a metric or makes another one of it.
     Metric(MetricEdit),
 }
@@ -239,6 +244,12 @@ const EDITORS: &[Editor] = &[
     editor("stringify_all", &["target"], |args| {
         Ok(Edit::StringifyAll(args.map()?))
     }),
+    Editor {
+        name: "set_semconv_span_name",
+        params: &["semconv_version", "?original_span_name_attribute"],
+        contexts: &[Context::Span],
+        make: span_name,
+    },
 ];
 
 /// Parses an editor.
@@ -343,6 +354,30 @@ impl Args {
         };
         Replace::new(&pattern, regex, replacement, function, format)
     }
+}
+
+/// The versions of the semantic conventions that give the same names.
+const SEMCONV_VERSIONS: std::ops::RangeInclusive<u32> = 37..=43;
+
+fn span_name(args: &mut Args) -> Result<Edit, String> {
+    let version = args.text(0)?;
+    let minor = version
+        .strip_prefix("1.")
+        .and_then(|rest| rest.strip_suffix(".0"));
+    let minor = minor.and_then(|minor| minor.parse().ok());
+    if !minor.is_some_and(|minor| SEMCONV_VERSIONS.contains(&minor)) {
+        return Err(format!(
+            "the version {version:?} is not one of 1.37.0 to 1.43.0"
+        ));
+    }
+    let original = match args.0.get(1) {
+        Some(Some(_)) => Some(args.text(1)?.into_bytes()),
+        _ => None,
+    };
+    if original.as_ref().is_some_and(Vec::is_empty) {
+        return Err("the attribute has no name".to_owned());
+    }
+    Ok(Edit::SpanName { original })
 }
 
 fn limit(args: &mut Args) -> Result<Edit, String> {

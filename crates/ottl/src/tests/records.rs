@@ -514,6 +514,37 @@ fn editors_of_metrics_are_read() {
 }
 
 #[test]
+fn span_names_are_of_versions_of_the_conventions() {
+    let fault = |statement: &str| {
+        let parsed = Statement::parse(statement, Context::Span, false);
+        parsed.err().map(|error| error.why).unwrap_or_default()
+    };
+    assert_eq!(fault(r#"set_semconv_span_name("1.37.0")"#), "");
+    assert_eq!(
+        fault(r#"set_semconv_span_name("1.43.0", "original") where kind == 2"#),
+        ""
+    );
+    for (statement, why) in [
+        (
+            r#"set_semconv_span_name("1.36.0")"#,
+            "not one of 1.37.0 to 1.43.0",
+        ),
+        (
+            r#"set_semconv_span_name("1.40.1")"#,
+            "not one of 1.37.0 to 1.43.0",
+        ),
+        (
+            r#"set_semconv_span_name("1.37.0", "")"#,
+            "the attribute has no name",
+        ),
+        ("set_semconv_span_name(name)", "a text in quotes"),
+    ] {
+        let fault = fault(statement);
+        assert!(fault.contains(why), "{statement}: {fault}");
+    }
+}
+
+#[test]
 fn editors_have_one_entry_each() {
     let mut all: Vec<&str> = editors().map(|editor| editor.name).collect();
     let count = all.len();

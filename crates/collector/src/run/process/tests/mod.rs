@@ -10,6 +10,7 @@ mod metrics_filter;
 mod oracle;
 mod random;
 mod sampler;
+mod span_names;
 mod statements;
 mod transform;
 

@@ -2,7 +2,7 @@
 
 use ottl::{Edit, Failure, Form, Message, Path, Subject, Term, Value, texts};
 
-use super::{list, map, metric, scalar};
+use super::{list, map, metric, scalar, span_name};
 
 /// What an edit did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,8 +26,12 @@ pub fn apply(
     metric: &[u8],
     out: &mut Vec<u8>,
 ) -> Result<Applied, Failure> {
-    if let Edit::Metric(edit) = edit {
-        return metric::apply(edit, subject, metric, out);
+    match edit {
+        Edit::Metric(edit) => return metric::apply(edit, subject, metric, out),
+        Edit::SpanName { original } => {
+            return span_name::apply(subject.span, original.as_deref(), out);
+        }
+        _ => {}
     }
     let changed = change(edit, subject, out)?;
     Ok(changed.map_or(Applied::Nothing, Applied::Changed))
@@ -40,7 +44,7 @@ fn change(
     out: &mut Vec<u8>,
 ) -> Result<Option<Message>, Failure> {
     match edit {
-        Edit::Metric(_) => Ok(None),
+        Edit::Metric(_) | Edit::SpanName { .. } => Ok(None),
         Edit::Set(path, value) => match value.get(subject)? {
             Value::Nil => Ok(None),
             value => write(path, &value, subject, out),

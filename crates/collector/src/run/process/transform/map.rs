@@ -121,6 +121,20 @@ pub fn put(
     Ok(())
 }
 
+/// Appends a message with another value of one attribute.
+///
+/// # Errors
+/// The message is malformed.
+pub fn set(
+    message: &[u8],
+    key: u32,
+    name: &[u8],
+    any: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    put(message, key, &[Found::Name(name.into())], any, out)
+}
+
 /// A value with another one where keys lead within it.
 fn put_within(old: &[u8], keys: &[Found<'_>], any: &[u8]) -> Result<Vec<u8>, Failure> {
     let Some((first, rest)) = keys.split_first() else {

@@ -11,6 +11,7 @@ mod map;
 mod metric;
 mod number;
 mod scalar;
+mod span_name;
 mod walk;
 
 use std::sync::Arc;
