@@ -27,8 +27,8 @@ fn whole(signal: Signal, request: &[u8]) -> Result<u64, Malformed> {
     }
 }
 
-/// What a request that is whole becomes is a request that is whole: it has as many records as are
-/// told. What is not whole is refused, or becomes something.
+/// A request that is whole becomes a request that is whole, with as many records as are told. One
+/// that is not whole is refused, or becomes anything.
 pub fn collector_statements(data: &[u8]) {
     let end = data.iter().position(|byte| *byte == b'\n');
     let (line, request) = data.split_at(end.unwrap_or(data.len()));

@@ -3,7 +3,7 @@
 use otlp::Signal;
 use std::fmt;
 
-/// What a condition is about, where a path does not say it.
+/// The subject of conditions and statements; paths without a prefix are its.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
     /// A resource.

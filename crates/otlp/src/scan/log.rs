@@ -8,7 +8,7 @@ use crate::wire::{Reader, Value};
 /// `LogRecord.attributes`
 pub const LOG_ATTRIBUTES: u32 = 6 << 3 | 2;
 
-/// Where the fields of a log record are.
+/// The fields of a log record.
 #[derive(Clone, Copy, Debug)]
 pub struct Log<'a> {
     /// The whole message.

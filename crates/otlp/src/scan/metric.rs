@@ -79,7 +79,7 @@ impl MetricKind {
     }
 }
 
-/// Where the fields of a metric are.
+/// The fields of a metric.
 #[derive(Clone, Copy, Debug)]
 pub struct Metric<'a> {
     /// The whole message.

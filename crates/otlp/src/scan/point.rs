@@ -4,7 +4,7 @@ use super::span::{span_id, trace_id};
 use super::{Attributes, Malformed, attribute};
 use crate::wire::{Fields, Reader, Value};
 
-/// What a data point is.
+/// A kind of data point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointKind {
     /// `NumberDataPoint`, of gauges and sums.
@@ -82,7 +82,7 @@ impl PointKind {
     }
 }
 
-/// What a field of a point holds.
+/// The type of a field of a point.
 #[derive(Clone, Copy, Debug)]
 enum Type {
     Fixed64,
@@ -103,12 +103,12 @@ pub enum Number {
     Double(f64),
 }
 
-/// Where the fields of a data point are.
+/// The fields of a data point.
 #[derive(Clone, Copy, Debug)]
 pub struct Point<'a> {
     /// The whole message.
     pub message: &'a [u8],
-    /// What it is.
+    /// Its kind.
     pub kind: PointKind,
     /// `start_time_unix_nano`
     pub start_ns: u64,
@@ -370,7 +370,7 @@ fn quantile(message: &[u8]) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Where the fields of an exemplar are.
+/// The fields of an exemplar.
 #[derive(Clone, Copy, Debug)]
 pub struct Exemplar<'a> {
     /// The whole message.

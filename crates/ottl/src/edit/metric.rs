@@ -8,7 +8,7 @@ use crate::value::Value;
 /// Bounds of a histogram that is made.
 pub const BOUNDS_MAX: usize = 4096;
 
-/// What a statement does to a metric.
+/// A change of a metric, or a metric that is made of it.
 #[derive(Debug)]
 pub enum MetricEdit {
     /// A sum becomes a gauge.
@@ -84,14 +84,14 @@ pub enum MetricEdit {
     },
     /// Data points with the same attributes become one.
     Aggregate {
-        /// What becomes of their values.
+        /// How their values become one.
         function: Aggregation,
         /// The attributes that stay; none: all do.
         keys: Option<Vec<Vec<u8>>>,
     },
     /// Values of an attribute are replaced, and data points with the same attributes become one.
     AggregateValue {
-        /// What becomes of their values.
+        /// How their values become one.
         function: Aggregation,
         /// The attribute.
         key: Vec<u8>,

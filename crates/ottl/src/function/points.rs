@@ -19,7 +19,7 @@ pub const FUNCTIONS: &[Function] = &[
         params: &["key", "value|expected_val"],
         build: Build::Points(|metric, values| match values {
             [Value::Text(key), Value::Text(expected), ..] => {
-                // What is no text counts as an empty one, as in the Collector.
+                // A value of another type counts as an empty text, as in the Collector.
                 any(metric, key, |value| match value {
                     Any::Text(text) => *text == **expected,
                     _ => expected.is_empty(),

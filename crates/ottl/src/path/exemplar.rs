@@ -6,7 +6,7 @@ use crate::eval::{Failure, Subject};
 use crate::value::Value;
 use otlp::scan::{EXEMPLAR_ATTRIBUTES, Exemplar, Number};
 
-/// Where a path of an exemplar begins.
+/// The root of a path of an exemplar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExemplarRoot {
     TimeNs,
@@ -58,7 +58,7 @@ impl ExemplarRoot {
 }
 
 impl Path {
-    /// What is there in an exemplar.
+    /// The value of the path in an exemplar.
     pub(super) fn of_exemplar<'a>(
         &'a self,
         root: ExemplarRoot,

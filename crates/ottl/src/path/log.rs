@@ -7,7 +7,7 @@ use crate::value::Value;
 use otlp::scan::{LOG_ATTRIBUTES, Log};
 use otlp::text::text_of;
 
-/// Where a path of a log record begins.
+/// The root of a path of a log record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogRoot {
     Attributes,
@@ -77,7 +77,7 @@ impl LogRoot {
 }
 
 impl Path {
-    /// What is there in a log record.
+    /// The value of the path in a log record.
     pub(super) fn of_log<'a>(
         &'a self,
         root: LogRoot,

@@ -6,7 +6,7 @@ use crate::eval::{Failure, Record, Subject};
 use crate::value::Value;
 use otlp::scan::{METADATA, Metric, MetricKind, POINTS};
 
-/// Where a path of a metric begins.
+/// The root of a path of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MetricRoot {
     Name,
@@ -61,7 +61,7 @@ impl MetricRoot {
 }
 
 impl Path {
-    /// What is there in a metric.
+    /// The value of the path in a metric.
     pub(super) fn of_metric<'a>(
         &'a self,
         root: MetricRoot,

@@ -85,7 +85,7 @@ fn check(root: Root, keys: &[Key], name: &str, context: Context) -> Result<(), S
         _ => context,
     };
     if context != unseen {
-        // What is within a message is not looked at again for each of its parts.
+        // Else all parts of a message would be counted again for each of them.
         return Err(format!(
             "the path {name} of a {unseen} is not supported with the context {context}: use the context {unseen}"
         ));
@@ -347,7 +347,7 @@ impl Path {
         self.root.written(subject.record)
     }
 
-    /// What statements can do with it, without its keys.
+    /// How statements may use it, without its keys.
     #[must_use]
     pub(crate) fn shape(&self) -> Shape {
         self.root.shape()

@@ -7,7 +7,7 @@ use crate::eval::{Failure, Record, Subject};
 use crate::value::{self, Value};
 use otlp::scan::{NEGATIVE, Number, POSITIVE, Point, PointKind, QUANTILES};
 
-/// Where a path of a data point begins.
+/// The root of a path of a data point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PointRoot {
     Attributes,
@@ -96,7 +96,7 @@ impl PointRoot {
 }
 
 impl Path {
-    /// What is there in a data point.
+    /// The value of the path in a data point.
     pub(super) fn of_point<'a>(
         &'a self,
         root: PointRoot,

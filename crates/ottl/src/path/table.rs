@@ -66,16 +66,16 @@ pub enum Root {
     Exemplar(ExemplarRoot),
 }
 
-/// What statements can do with a path.
+/// How statements may use a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// It can only be read.
+    /// Read only.
     Fixed,
-    /// It can be set.
+    /// A value that can be set.
     Scalar,
-    /// It is a map.
+    /// A map.
     Map,
-    /// It is a value of any type.
+    /// A value of any type.
     Any,
 }
 
@@ -312,7 +312,7 @@ pub fn kind_of(name: &[u8], prefix: &str) -> Option<u64> {
 }
 
 impl Root {
-    /// What statements can do with it, whatever the subject is.
+    /// How statements may use it, whatever the subject is.
     pub fn shape(self) -> Shape {
         match self {
             Root::Metric(MetricRoot::Metadata) | Root::Point(PointRoot::Attributes) => Shape::Map,

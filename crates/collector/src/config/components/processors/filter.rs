@@ -12,7 +12,7 @@ use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 use crate::config::service::context::Asked;
 
-/// What is dropped of the data of each signal.
+/// Rules that drop data, by signal.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Conditions on traces by their context: what any is true of is dropped.
@@ -29,7 +29,7 @@ pub struct Filter {
     pub kept_logs: Kept<LogMatching>,
 }
 
-/// What is kept.
+/// Matches that decide which records are kept.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kept<M> {
     /// Only what matches.
@@ -127,7 +127,7 @@ pub(crate) const ENTRY: Entry = Entry {
     parse: Parse::Processor(parse),
 };
 
-/// Where the options of a signal are.
+/// The options of a signal.
 struct Place {
     signal: Signal,
     /// Conditions, or groups of them.

@@ -4,7 +4,7 @@ use super::matching::{Attributes, attributes};
 use crate::config::options::{Kind, Opt, Section, Table, opt};
 use crate::config::pattern;
 
-/// What a metric must have.
+/// A match of metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricMatching {
     /// Whether texts are regular expressions.
@@ -15,7 +15,7 @@ pub struct MetricMatching {
     pub resources: Attributes,
 }
 
-/// What a log record must have: one of each list that is not empty, and all of the attributes.
+/// A match of log records: one of each list that is not empty, and all of the attributes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LogMatching {
     /// Whether texts are regular expressions.

@@ -11,7 +11,7 @@ use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 use crate::config::service::context::Asked;
 
-/// What is done to the data of each signal, one group after the other.
+/// Statements by signal. The groups of a signal are run one after the other.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transform {
     /// Statements on traces.

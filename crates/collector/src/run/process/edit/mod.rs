@@ -343,7 +343,7 @@ pub fn hand_on<P: Pass>(
         return Ok(P::ends(batch, lose));
     }
     let came = bytes.map(|bytes| mem::replace(&mut batch.bytes, Bytes::from(bytes)));
-    // What was added is of no account of its own: a receipt has no more records than came.
+    // Added records have no account of their own: a receipt has no more records than came.
     batch.records = batch.records - dropped + added;
     let receipt = (dropped > 0).then(|| batch.receipt.clone());
     match P::on(&**next, batch) {

@@ -9,7 +9,7 @@ use super::super::matching::{Attribute, Matcher, Texts, all, texts, wanted};
 use crate::config::components::processors::filter::{Filter as Settings, Kept as KeptSettings};
 use crate::config::components::processors::records::{LogMatching, MetricMatching, Severity};
 
-/// What is kept of a signal.
+/// The match of a signal.
 #[derive(Debug)]
 pub enum Kept {
     /// Everything.
@@ -22,7 +22,7 @@ pub enum Kept {
     Logs(Both<LogMatcher>),
 }
 
-/// What must match, and what must not.
+/// A match that records must have, and one that they must not have.
 #[derive(Debug)]
 pub struct Both<M> {
     include: Option<M>,
@@ -53,14 +53,14 @@ impl<M> Both<M> {
     }
 }
 
-/// What a metric must have. The attributes of resources are looked at once per resource.
+/// A match of metrics. The attributes of resources are looked at once per resource.
 #[derive(Debug)]
 pub struct MetricMatcher {
     names: Option<Texts>,
     resources: Vec<Attribute>,
 }
 
-/// What a log record must have.
+/// A match of log records.
 #[derive(Debug)]
 pub struct LogMatcher {
     bodies: Option<Texts>,
@@ -113,7 +113,7 @@ impl Kept {
     /// Whether a span is kept. `list` is for its attributes.
     ///
     /// # Errors
-    /// It is malformed.
+    /// The span is malformed.
     pub fn keeps_span<'a>(
         &self,
         around: Around<'_>,

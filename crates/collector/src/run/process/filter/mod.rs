@@ -34,7 +34,7 @@ pub struct Filter {
     filtered: Arc<AtomicU64>,
 }
 
-/// What it does, without a place in a pipeline.
+/// The compiled rules, without a place in a pipeline.
 #[derive(Debug)]
 pub struct Rules {
     traces: SignalRules,
@@ -45,14 +45,14 @@ pub struct Rules {
     failures: Failures,
 }
 
-/// What is dropped of one signal.
+/// The compiled rules of one signal.
 #[derive(Debug)]
 struct SignalRules {
     /// By context.
     conditions: [Vec<Rule>; Context::ALL.len()],
     /// Whether any condition reads a `schema_url`.
     reads_schemas: bool,
-    /// Where there are no conditions.
+    /// The match that counts if there are no conditions.
     kept: Kept,
 }
 
@@ -125,7 +125,7 @@ impl Rules {
     /// Filters a request of a signal. `origin` is the client metadata of the batch.
     ///
     /// # Errors
-    /// It is malformed, or a condition failed whose failures are to be propagated.
+    /// The request is malformed, or a condition failed whose failures are to be propagated.
     pub fn filter(
         &self,
         signal: Signal,

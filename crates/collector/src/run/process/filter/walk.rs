@@ -24,7 +24,7 @@ const AROUND_BYTES_MAX: usize = 512 << 20;
 /// Writes what a request becomes, and tells how many records are dropped.
 ///
 /// # Errors
-/// It is malformed, or a condition failed whose failures are to be propagated.
+/// The request is malformed, or a condition failed whose failures are to be propagated.
 pub fn walk(
     rules: &Rules,
     signal: Signal,
@@ -337,7 +337,7 @@ fn inner(message: &[u8]) -> impl Iterator<Item = &[u8]> {
     fields.filter_map(|field| field.message(SECOND >> 3))
 }
 
-/// What was empty when it came goes as well.
+/// A message that was empty when it came is dropped as well.
 fn emptied(outcome: Outcome, message: &[u8]) -> Outcome {
     if outcome == Outcome::Same && inner(message).next().is_none() {
         Outcome::Gone

@@ -1,4 +1,4 @@
-//! What statements and conditions make of log records, worked out by hand.
+//! Statements and conditions on log records, with results that are worked out by hand.
 
 use opentelemetry_proto::tonic::collector::logs::v1::ExportLogsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as V;
@@ -59,7 +59,7 @@ fn record(body: Option<V>) -> LogRecord {
     }
 }
 
-/// What statements in the context of log records make of one.
+/// A log record after statements.
 fn made_of(record: LogRecord, statements: &[&str]) -> Result<LogRecord, Fault> {
     let groups = vec![group(Context::Log, &[], statements)];
     let bytes = request(vec![record.clone()]).encode_to_vec();
@@ -292,7 +292,7 @@ fn flattened_records_are_put_together_again() {
         "- other 3 rs".to_owned(),
     ];
     assert_eq!(lines, expected);
-    // What no statement changes stays as it came.
+    // Records that no statement changes stay as they came.
     let same = editor(r#"set(body, "z") where body == "none""#).edit(Signal::Logs, &bytes, None);
     assert_eq!(same.unwrap().bytes, None);
     // A large resource may not be repeated without end.

@@ -1,4 +1,4 @@
-//! What statements make of metrics and data points, worked out by hand.
+//! Statements on metrics and data points, with results that are worked out by hand.
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
@@ -177,7 +177,7 @@ fn count(metrics: &[Metric]) -> u64 {
     otlp::count::records(Signal::Metrics, &bytes).unwrap()
 }
 
-/// What groups of statements make of metrics. The numbers of data points that are told hold.
+/// Metrics after groups of statements. Checks the numbers of data points that are told.
 fn made_by(groups: Vec<Group>, metrics: Vec<Metric>) -> Result<Vec<Metric>, Fault> {
     let before = request(metrics.clone());
     let edited = editor(groups).edit(Signal::Metrics, &before.encode_to_vec(), None)?;
@@ -192,7 +192,7 @@ fn made_by(groups: Vec<Group>, metrics: Vec<Metric>) -> Result<Vec<Metric>, Faul
     Ok(scope.metrics.clone())
 }
 
-/// What a statement makes of data in the context of metrics.
+/// A metric with these data after a statement, and the metrics that it made.
 fn made(data: Data, statement: &str) -> Vec<Metric> {
     let groups = vec![group(Context::Metric, &[], &[statement])];
     let made = made_by(groups, vec![metric("m", data)]);
@@ -254,7 +254,7 @@ fn fields_of_metrics_are_set() {
     );
 }
 
-/// What statements make of the first data point of data.
+/// Data after statements on their data points.
 fn points_made(data: Data, statements: &[&str]) -> Data {
     let groups = vec![group(Context::DataPoint, &[], statements)];
     let made = made_by(groups, vec![metric("m", data)]);
@@ -823,6 +823,27 @@ fn exponential_histograms_become_explicit() {
         r#"convert_exponential_histogram_to_histogram("upper", [1])"#,
     );
     assert_eq!(other, [metric("m", gauge(vec![]))]);
+}
+
+#[test]
+fn metrics_that_become_too_large_stay() {
+    let bounds: Vec<String> = (0..1000).map(|bound| bound.to_string()).collect();
+    let statement = format!(
+        "convert_exponential_histogram_to_histogram(\"upper\", [{}])",
+        bounds.join(",")
+    );
+    let points = vec![ExponentialHistogramDataPoint::default(); 10_000];
+    assert_eq!(
+        failure(exponential(points), &statement),
+        Fault::Ottl(Failure::Size)
+    );
+    let mut point = summary_point(&"x".repeat(100_000));
+    point.quantile_values = vec![ValueAtQuantile::default(); 1000];
+    let failed = failure(
+        summary(vec![point]),
+        "convert_summary_quantile_val_to_gauge()",
+    );
+    assert_eq!(failed, Fault::Ottl(Failure::Size));
 }
 
 #[test]

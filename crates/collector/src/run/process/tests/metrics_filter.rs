@@ -1,4 +1,4 @@
-//! What conditions drop of metrics, worked out by hand.
+//! Conditions on metrics and data points, with results that are worked out by hand.
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
@@ -238,7 +238,7 @@ fn metrics_are_included_and_excluded() {
     let cart = matching(false, &[], &[("service.name", "cart")]);
     assert_eq!(kept(Some(cart.clone()), None), ALL[..5]);
     assert_eq!(kept(None, Some(cart)), ["load 1"]);
-    // What matches either is excluded: the metrics of `auth`, and `old`.
+    // A match of either excludes: the metrics of `auth`, and `old`.
     let both = matching(false, &["old"], &[("service.name", "auth")]);
     assert_eq!(
         kept(None, Some(both)),

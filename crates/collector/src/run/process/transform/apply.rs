@@ -4,7 +4,7 @@ use ottl::{Edit, Failure, Form, Message, Path, Subject, Term, Value, texts};
 
 use super::{list, map, metric, scalar, span_name};
 
-/// What an edit did.
+/// The effect of an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Applied {
     /// Nothing changed.

@@ -17,7 +17,7 @@ const FLATTENED_BYTES_MAX: usize = 256 << 20;
 /// The request is malformed, or too large.
 pub fn flatten(request: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut out = Vec::with_capacity(2 * request.len());
-    each(request, FIRST, &mut out, &mut |resource, out| {
+    each(request, FIRST, &mut out, |resource, out| {
         let mut around = Vec::new();
         others(resource, &mut around)?;
         for scope in messages(resource) {
@@ -63,7 +63,7 @@ pub fn regroup(request: &[u8]) -> Result<Vec<u8>, Malformed> {
     let mut resources: Vec<Resource> = Vec::new();
     let mut places: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut out = Vec::with_capacity(request.len());
-    each(request, FIRST, &mut out, &mut |resource, _| {
+    each(request, FIRST, &mut out, |resource, _| {
         let mut around = Vec::new();
         others(resource, &mut around)?;
         let place = *places.entry(around.clone()).or_insert(resources.len());
@@ -121,7 +121,7 @@ fn each<'a>(
     message: &'a [u8],
     key: u32,
     out: &mut Vec<u8>,
-    work: &mut dyn FnMut(&'a [u8], &mut Vec<u8>) -> Result<(), Malformed>,
+    mut work: impl FnMut(&'a [u8], &mut Vec<u8>) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     for field in Fields::new(message) {
         let field = field?;
@@ -136,7 +136,7 @@ fn each<'a>(
 
 /// Appends all fields but the scopes of a resource, or the records of a scope.
 fn others(message: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
-    each(message, SECOND, out, &mut |_, _| Ok(()))
+    each(message, SECOND, out, |_, _| Ok(()))
 }
 
 /// The scopes of a resource, or the records of a scope, which was checked by [`others`].

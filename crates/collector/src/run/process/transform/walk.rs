@@ -1,22 +1,25 @@
 //! The walk over a request for one group of statements.
 
+mod held;
+mod metrics;
+
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::mem;
 
-use otlp::scan::{Around, Malformed, MetricKind, PointKind, Span};
-use otlp::scan::{event, exemplar, log, metric, metric_frame, point, point_frame, span};
-use otlp::write;
-use ottl::{Context, Edit, Failure, Message, MetricEdit, Record, Schemas, Subject, Told};
+use otlp::scan::{Around, Malformed, MetricKind, Span};
+use otlp::scan::{event, exemplar, log, metric, point, span};
+use ottl::{Context, Failure, Message, Record, Schemas, Subject, Told};
 
 use super::super::edit::{
-    FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_data, edit_fields, joined, last_bytes,
-    replace_field, with_exemplars, with_points,
+    FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_fields, joined, last_bytes,
 };
 use super::super::failures::{Failures, Fault};
 use super::super::outside::OUTSIDE;
 use super::apply::Applied;
 use super::{Group, apply};
+use held::Held;
+pub use metrics::METRICS_ADDED_MAX;
+use metrics::{Added, MetricState};
 
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
@@ -29,12 +32,6 @@ const AROUND_BYTES_FREE: usize = 16 << 10;
 const AROUND_BYTES_MAX: usize = 512 << 20;
 /// Bytes of a message that was changed.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// Metrics that statements make of others, per request: a copy is a metric that the same statement
-/// may copy again.
-pub const METRICS_ADDED_MAX: usize = 1 << 16;
-/// Bytes of these metrics.
-const METRICS_ADDED_BYTES_MAX: usize = 64 << 20;
-
 /// What a request becomes; `cache` is what records of this context share, if those of the group do.
 ///
 /// # Errors
@@ -103,91 +100,6 @@ struct Walk<'g, 'a> {
     around_bytes: usize,
     /// Why the walk ended, where no message is malformed.
     fault: Option<Fault>,
-}
-
-/// The metric whose data points are changed.
-#[derive(Debug, Default)]
-struct MetricState<'a> {
-    /// With its data points, as it was before the statements.
-    whole: Cow<'a, [u8]>,
-    /// The kind of the data that the current data point belongs to.
-    kind: Option<MetricKind>,
-    /// Statements that have made another metric of it.
-    made: Vec<usize>,
-}
-
-/// Metrics that statements made.
-#[derive(Debug, Default)]
-struct Added {
-    /// Those of the current scope that no statement has seen yet.
-    waiting: VecDeque<Vec<u8>>,
-    count: usize,
-    bytes: usize,
-}
-
-impl Added {
-    /// Takes a metric; false if there are too many.
-    fn push(&mut self, metric: &[u8]) -> bool {
-        let bytes = self.bytes + metric.len();
-        if self.count >= METRICS_ADDED_MAX || bytes > METRICS_ADDED_BYTES_MAX {
-            return false;
-        }
-        (self.count, self.bytes) = (self.count + 1, bytes);
-        self.waiting.push_back(metric.to_vec());
-        true
-    }
-}
-
-/// A message as it is now.
-#[derive(Debug, Default)]
-struct Held<'a> {
-    bytes: Cow<'a, [u8]>,
-    changed: bool,
-}
-
-impl<'a> Held<'a> {
-    fn new(bytes: Cow<'a, [u8]>) -> Held<'a> {
-        Held {
-            bytes,
-            changed: false,
-        }
-    }
-
-    /// What a record becomes, to be written into `out`.
-    fn write(&self, out: &mut Vec<u8>) -> Outcome {
-        if !self.changed {
-            return Outcome::Same;
-        }
-        out.extend_from_slice(&self.bytes);
-        Outcome::Changed
-    }
-
-    /// If the held value changed, replaces the field `number` of the current message with it. The
-    /// current message is `out[start..]`, or `message` if nothing is written yet. An empty
-    /// `schema_url` is left out.
-    fn write_into(
-        &self,
-        number: u32,
-        message: &[u8],
-        outcome: Outcome,
-        start: usize,
-        out: &mut Vec<u8>,
-    ) -> Outcome {
-        if !self.changed {
-            return outcome;
-        }
-        let written = out.split_off(start);
-        let base = match outcome {
-            Outcome::Changed => &written,
-            Outcome::Same | Outcome::Gone => message,
-        };
-        replace_field(base, number, out, |out| {
-            if number != SCHEMA_URL || !self.bytes.is_empty() {
-                write::bytes(out, number, &self.bytes);
-            }
-        });
-        Outcome::Changed
-    }
 }
 
 impl<'a> Walk<'_, 'a> {
@@ -286,102 +198,6 @@ impl<'a> Walk<'_, 'a> {
         Ok(Outcome::Changed)
     }
 
-    /// Runs the statements on the data points of a metric, each of which `hold` keeps.
-    fn points<'m>(
-        &mut self,
-        message: &'m [u8],
-        hold: &dyn Fn(&'m [u8]) -> Cow<'a, [u8]>,
-        out: &mut Vec<u8>,
-    ) -> Result<Outcome, Malformed> {
-        let mut frame = Vec::new();
-        metric_frame(message, &mut frame)?;
-        self.record = Held::new(frame.into());
-        self.metric.made.clear();
-        let start = out.len();
-        let outcome = edit_data(message, out, &mut |kind, point, out| {
-            self.metric.kind = Some(kind);
-            if self.group.context == Context::Exemplar {
-                return self.exemplars(kind.point(), point, hold, out);
-            }
-            self.inner = Held::new(hold(point));
-            self.run()?;
-            Ok(self.inner.write(out))
-        })?;
-        if !self.record.changed {
-            return Ok(outcome);
-        }
-        let written = out.split_off(start);
-        let whole = match outcome {
-            Outcome::Changed => &written,
-            Outcome::Same | Outcome::Gone => message,
-        };
-        with_points(&self.record.bytes, whole, out);
-        Ok(Outcome::Changed)
-    }
-
-    /// Runs the statements on the exemplars of a data point.
-    fn exemplars<'m>(
-        &mut self,
-        kind: PointKind,
-        message: &'m [u8],
-        hold: &dyn Fn(&'m [u8]) -> Cow<'a, [u8]>,
-        out: &mut Vec<u8>,
-    ) -> Result<Outcome, Malformed> {
-        let Some(number) = kind.exemplars() else {
-            return Ok(Outcome::Same);
-        };
-        let mut frame = Vec::new();
-        point_frame(kind, message, &mut frame)?;
-        self.inner = Held::new(frame.into());
-        let start = out.len();
-        let outcome = edit_fields(message, number << 3 | 2, out, &mut |exemplar, out| {
-            self.exemplar = Held::new(hold(exemplar));
-            self.run()?;
-            Ok(self.exemplar.write(out))
-        })?;
-        if !self.inner.changed {
-            return Ok(outcome);
-        }
-        let written = out.split_off(start);
-        let whole = match outcome {
-            Outcome::Changed => &written,
-            Outcome::Same | Outcome::Gone => message,
-        };
-        with_exemplars(kind, &self.inner.bytes, whole, out);
-        Ok(Outcome::Changed)
-    }
-
-    /// Writes the metrics that statements made behind those of the scope, after the statements have
-    /// seen them, as in the Collector. `out` ends with what the scope became.
-    fn write_added(&mut self, outcome: Outcome, out: &mut Vec<u8>) -> Result<Outcome, Malformed> {
-        if self.added.waiting.is_empty() {
-            return Ok(outcome);
-        }
-        while let Some(metric) = self.added.waiting.pop_front() {
-            let mut ended = Ok(());
-            write::message(out, SECOND >> 3, |out| ended = self.added(metric, out));
-            ended?;
-        }
-        Ok(Outcome::Changed)
-    }
-
-    fn added(&mut self, message: Vec<u8>, out: &mut Vec<u8>) -> Result<(), Malformed> {
-        if self.group.context == Context::DataPoint {
-            self.metric.whole = Cow::Owned(message.clone());
-            let start = out.len();
-            let outcome = self.points(&message, &|point| Cow::Owned(point.to_vec()), out)?;
-            if outcome != Outcome::Changed {
-                out.truncate(start);
-                out.extend_from_slice(&message);
-            }
-            return Ok(());
-        }
-        self.record = Held::new(message.into());
-        self.run()?;
-        out.extend_from_slice(&self.record.bytes);
-        Ok(())
-    }
-
     /// Runs the statements on what is held.
     fn run(&mut self) -> Result<(), Malformed> {
         if !self.group.shares_cache {
@@ -417,24 +233,6 @@ impl<'a> Walk<'_, 'a> {
         }
         self.scratch = scratch;
         Ok(())
-    }
-
-    /// Keeps a metric that the statement at a place made.
-    fn add(&mut self, statement: usize, metric: &[u8]) -> Result<(), Malformed> {
-        if self.group.context == Context::DataPoint {
-            self.metric.made.push(statement);
-        }
-        if self.added.push(metric) {
-            return Ok(());
-        }
-        let (text, _) = &self.group.statements[statement];
-        let failed = self
-            .failures
-            .take(Failure::Size, text, self.group.error_mode);
-        failed.map_err(|fault| {
-            self.fault = Some(fault);
-            Malformed::TooLarge
-        })
     }
 
     fn count_around(&mut self) -> Result<(), Malformed> {
@@ -553,17 +351,6 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         Ok(Applied::Nothing)
-    }
-
-    /// Whether a statement makes a metric of all data points of another one, and has done so: it does
-    /// that once, for whichever data point comes first. The Collector makes one for each data point.
-    fn was_made(&self, statement: usize, edit: &Edit) -> bool {
-        self.group.context == Context::DataPoint
-            && matches!(
-                edit,
-                Edit::Metric(MetricEdit::SummaryCount { .. } | MetricEdit::SummarySum { .. })
-            )
-            && self.metric.made.contains(&statement)
     }
 
     /// Whether one of the group's conditions is true, or there are none.

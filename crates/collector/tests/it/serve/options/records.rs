@@ -86,7 +86,7 @@ fn metrics() -> Bytes {
     request.encode_to_vec().into()
 }
 
-/// What a processor makes of the records of a signal: the objects under a name, in their order.
+/// The records of a signal after a processor: the objects under a name, in their order.
 /// None where the batch is refused.
 async fn made(signal: Signal, processor: &str, records: &str) -> Option<Vec<Json>> {
     let id = processor.split(':').next().expect("an id");

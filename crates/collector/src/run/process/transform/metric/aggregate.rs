@@ -46,7 +46,7 @@ pub struct Replaced<'e> {
     pub key: &'e [u8],
     /// The values.
     pub values: &'e [Vec<u8>],
-    /// What they become.
+    /// The value that they get.
     pub replacement: &'e [u8],
 }
 
@@ -134,7 +134,7 @@ fn changed(
     changed.collect()
 }
 
-/// What the data points of a group share: attributes in whatever order, the time, with deltas also
+/// The common properties of the data points of a group: attributes in whatever order, the time, with deltas also
 /// the beginning, and what buckets must have in common to be added.
 fn group_key(point: &Point<'_>, metric: &Metric<'_>) -> Vec<u8> {
     let mut key = Vec::new();
@@ -292,7 +292,7 @@ fn double(value: Option<Number>) -> f64 {
     }
 }
 
-/// What both kinds of histograms add in the same way. Points without values count nothing.
+/// Values that both kinds of histograms add in the same way. Points without values count nothing.
 struct Totals {
     count: u64,
     sum: f64,

@@ -7,7 +7,7 @@ use ottl::{Distribution, Failure, Merge, Message, Outside};
 use super::super::super::edit::{Outcome, replace_field};
 use super::super::apply::Applied;
 use super::super::number::packed;
-use super::{build, points, with_data};
+use super::{METRIC_BYTES_MAX, build, points, with_data};
 
 /// Bounds that differ by less are the same one.
 const BOUND_EPSILON: f64 = 1e-12;
@@ -15,7 +15,7 @@ const BOUND_EPSILON: f64 = 1e-12;
 /// `convert_exponential_histogram_to_histogram`; nothing for other kinds of metrics.
 ///
 /// # Errors
-/// There are no random numbers here.
+/// The new metric is too large: each data point gets all bounds. There are no random numbers here.
 pub fn to_histogram(
     metric: &Metric<'_>,
     distribution: Distribution,
@@ -32,6 +32,9 @@ pub fn to_histogram(
         write::message(&mut data, POINTS >> 3, |out| {
             explicit_point(&point, bounds, &counts, out);
         });
+        if data.len() > METRIC_BYTES_MAX {
+            return Err(Failure::Size);
+        }
     }
     if metric.temporality != 0 {
         write::uint(&mut data, TEMPORALITY >> 3, metric.temporality as u64);

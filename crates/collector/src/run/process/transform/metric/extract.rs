@@ -6,7 +6,7 @@ use ottl::{Failure, MetricEdit};
 
 use super::super::super::edit::List;
 use super::super::apply::Applied;
-use super::{build, points};
+use super::{METRIC_BYTES_MAX, build, points};
 
 /// `extract_count_metric`
 ///
@@ -53,7 +53,7 @@ pub fn sum(
     ))
 }
 
-/// What a new sum has.
+/// The properties of a new sum.
 struct Parts<'p> {
     suffix: &'p [u8],
     unit: &'p [u8],
@@ -153,13 +153,26 @@ pub fn of_summary(
 }
 
 /// `convert_summary_quantile_val_to_gauge`; nothing for other kinds of metrics.
-pub fn quantiles(metric: &Metric<'_>, key: &[u8], suffix: &[u8], out: &mut Vec<u8>) -> Applied {
+///
+/// # Errors
+/// The new metric is too large: each quantile gets all attributes of its data point.
+pub fn quantiles(
+    metric: &Metric<'_>,
+    key: &[u8],
+    suffix: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<Applied, Failure> {
     if metric.kind != Some(MetricKind::Summary) {
-        return Applied::Nothing;
+        return Ok(Applied::Nothing);
     }
+    let mut is_small = true;
     build::metric(metric, suffix, metric.unit, MetricKind::Gauge, out, |out| {
         for point in points(metric) {
             for quantile in point.quantiles() {
+                is_small &= out.len() <= METRIC_BYTES_MAX;
+                if !is_small {
+                    return;
+                }
                 let value = Number::Double(quantile.value);
                 build::number(&point, value, out, |out| {
                     with_attribute(&point, key, &quantile_text(quantile.quantile), out);
@@ -167,7 +180,11 @@ pub fn quantiles(metric: &Metric<'_>, key: &[u8], suffix: &[u8], out: &mut Vec<u
             }
         }
     });
-    Applied::Added
+    if is_small {
+        Ok(Applied::Added)
+    } else {
+        Err(Failure::Size)
+    }
 }
 
 /// Appends the attributes of a summary's point, one of them set.

@@ -16,6 +16,9 @@ use ottl::{Failure, Message, MetricEdit, Record, Subject, Term, Value};
 use super::super::edit::{Outcome, edit_data, replace_field};
 use super::apply::Applied;
 
+/// Bytes of a metric that is made: small data points may become large ones.
+const METRIC_BYTES_MAX: usize = 64 << 20;
+
 /// Carries an edit out: see [`super::apply::apply`].
 ///
 /// # Errors
@@ -55,7 +58,7 @@ fn of_metric(
             Ok(extract::of_summary(edit, metric, metric, out))
         }
         MetricEdit::SummaryQuantiles { key, suffix } => {
-            Ok(extract::quantiles(metric, key, suffix, out))
+            extract::quantiles(metric, key, suffix, out)
         }
         MetricEdit::Copy {
             name,
