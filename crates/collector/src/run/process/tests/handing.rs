@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use ottl::Context;
 use prost::Message;
 
 use super::{kv, text, traces};
@@ -15,10 +16,11 @@ use crate::config::components::processors::attributes::Attributes;
 use crate::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler, Source as HashSource,
 };
+use crate::config::components::processors::transform::Transform;
 use crate::run::account::Account;
 use crate::run::consume::{Consumer, Does, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
-use crate::run::process::{attributes, probabilistic_sampler};
+use crate::run::process::{attributes, probabilistic_sampler, transform};
 
 /// Takes batches, or none; holds their records as a tail sampler does.
 #[derive(Default)]
@@ -142,6 +144,54 @@ fn hash() -> Attributes {
                 when: When::Always,
             },
         ],
+    }
+}
+
+/// A transform before `next`, with one statement on metrics.
+fn on_metrics(statement: &str, next: &Arc<Next>) -> Arc<transform::Transform> {
+    let settings = Transform {
+        metrics: vec![super::transform::group(Context::Metric, &[], &[statement])],
+        ..Transform::default()
+    };
+    let next = Arc::clone(next);
+    transform::start("transform", &settings, next as _, &super::log_of().0).unwrap()
+}
+
+#[test]
+fn points_that_statements_add_or_merge_are_settled_once() {
+    use super::metrics::{int, metric, request, sum};
+    let points = vec![int("x", 1), int("x", 2), int("y", 3)];
+    let bytes = request(vec![metric("m", sum(points))]).encode_to_vec();
+    // The account has no more records than were accepted; merged ones count as dropped.
+    for (statement, left, dropped) in [
+        (r#"copy_metric(name="n") where name == "m""#, 6, 0),
+        (r#"aggregate_on_attributes("sum")"#, 2, 1),
+    ] {
+        let next = Arc::new(Next {
+            holds: true,
+            ..Next::default()
+        });
+        let transform = on_metrics(statement, &next);
+        let account = Arc::new(Account::default());
+        let batch = Batch {
+            signal: Signal::Metrics,
+            ..batch(&account, &bytes, 3)
+        };
+        next.full.store(true, Relaxed);
+        let given_back = transform.consume(batch).unwrap_err();
+        assert_eq!(given_back.batch.bytes, bytes);
+        assert_eq!(given_back.batch.records, 3);
+        assert_eq!(account.balance().held(), 3);
+        next.full.store(false, Relaxed);
+        transform.consume(given_back.batch).unwrap();
+        assert_eq!(next.held.load(Relaxed), left, "{statement}");
+        let balance = account.balance();
+        assert_eq!(
+            (balance.dropped, balance.exported),
+            (dropped, 0),
+            "{statement}"
+        );
+        assert_eq!(balance.held(), 3 - dropped);
     }
 }
 

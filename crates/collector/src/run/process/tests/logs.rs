@@ -324,6 +324,33 @@ fn log_records_that_nothing_is_done_to_stay_as_they_came() {
 }
 
 #[test]
+fn unknown_fields_of_log_records_are_kept() {
+    let mut message = record(Some(text("x"))).encode_to_vec();
+    otlp::write::bytes(&mut message, 90, b"unknown");
+    let unknown = &message[message.len() - 10..];
+    let (mut scope, mut resource, mut request) = (Vec::new(), Vec::new(), Vec::new());
+    otlp::write::bytes(&mut scope, 2, &message);
+    otlp::write::bytes(&mut resource, 2, &scope);
+    otlp::write::bytes(&mut request, 1, &resource);
+    for (statement, flatten_data) in [
+        (r#"set(body, "y")"#, false),
+        (r#"delete_key(attributes, "a")"#, false),
+        (r#"set(scope.name, "y")"#, true),
+    ] {
+        let settings = Transform {
+            logs: vec![group(Context::Log, &[], &[statement])],
+            flatten_data,
+            ..Transform::default()
+        };
+        let editor = Editor::new(&settings, Failures::new("transform", &log_of().0)).unwrap();
+        let edited = editor.edit(Signal::Logs, &request, None).unwrap();
+        let after = edited.bytes.expect(statement);
+        let is_there = after.windows(unknown.len()).any(|window| window == unknown);
+        assert!(is_there, "{statement}");
+    }
+}
+
+#[test]
 fn malformed_log_records_are_refused_and_nothing_is_lost() {
     let mut record = record(Some(text("x")));
     record.trace_id = vec![1; 3];

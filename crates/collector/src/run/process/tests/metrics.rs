@@ -916,6 +916,55 @@ fn metrics_that_nothing_is_done_to_stay_as_they_came() {
     }
 }
 
+/// A message with a field that no version of OTLP has, and the field.
+fn with_unknown(message: &impl Message, number: u32) -> Vec<u8> {
+    let mut bytes = message.encode_to_vec();
+    otlp::write::bytes(&mut bytes, number, b"unknown");
+    bytes
+}
+
+#[test]
+fn unknown_fields_of_metrics_and_points_are_kept() {
+    use otlp::write::bytes;
+    let mut point = with_unknown(&int("x", 1), 90);
+    bytes(&mut point, 5, &with_unknown(&Exemplar::default(), 91));
+    let mut data = Vec::new();
+    bytes(&mut data, 1, &point);
+    bytes(&mut data, 92, b"unknown");
+    let named = Metric {
+        name: "m".into(),
+        ..Metric::default()
+    };
+    let mut metric = with_unknown(&named, 93);
+    bytes(&mut metric, 7, &data);
+    let (mut scope, mut resource, mut request) = (Vec::new(), Vec::new(), Vec::new());
+    bytes(&mut scope, 2, &metric);
+    bytes(&mut resource, 2, &scope);
+    bytes(&mut request, 1, &resource);
+    let mut unknown = Vec::new();
+    (90..94).for_each(|number| bytes(&mut unknown, number, b"unknown"));
+    for (context, statement) in [
+        (Context::Metric, r#"set(name, "n")"#),
+        (Context::Metric, "scale_metric(2)"),
+        (Context::Metric, r#"aggregate_on_attributes("sum")"#),
+        (Context::DataPoint, "set(value_int, 5)"),
+        (Context::DataPoint, r#"set(metric.name, "n")"#),
+        (Context::Exemplar, "set(int_value, 5)"),
+        (Context::Exemplar, "set(datapoint.value_int, 5)"),
+        (Context::Exemplar, r#"set(metric.unit, "ms")"#),
+    ] {
+        let groups = vec![group(context, &[], &[statement])];
+        let edited = editor(groups)
+            .edit(Signal::Metrics, &request, None)
+            .unwrap();
+        let after = edited.bytes.unwrap_or_else(|| request.clone());
+        for field in unknown.chunks(unknown.len() / 4) {
+            let is_there = after.windows(field.len()).any(|window| window == field);
+            assert!(is_there, "{statement}: {field:?}");
+        }
+    }
+}
+
 #[test]
 fn malformed_metrics_are_refused_and_nothing_is_lost() {
     let mut point = int("x", 1);
