@@ -253,8 +253,8 @@ fn counts_that_are_wrong() {
             "metrics[m]::attributes: metrics attributes not supported: metric 'm'",
         ),
         (
-            "logs: { m: { conditions: ['true'] } }",
-            "logs[m]::conditions: conditions on 'logs' are not built in",
+            "logs: { m: { conditions: ['span.name == \"a\"'] } }",
+            "logs[m]::conditions: 'span.name == \"a\"' at character 1",
         ),
         (
             "spans: { m: { conditions: ['spam == 1'] } }",

@@ -11,10 +11,11 @@ mod tests;
 use std::sync::Arc;
 
 use export::clock::now_unix_ns;
-use otlp::scan::{Around, Keys, Slots, Span, Spot as _, event, span};
+use otlp::scan::{Around, Keys, PointKind, Slots, Span, Spot as _};
+use otlp::scan::{event, log, metric, metric_frame, point, span};
 use otlp::view::View;
 use otlp::write;
-use ottl::{Record, Schemas, Subject, Told};
+use ottl::{Failure, Record, Schemas, Subject, Told};
 
 use super::{ConnectorDeps, StartConnector, hand_on};
 use crate::config::Signal;
@@ -40,14 +41,15 @@ const OF_SCOPE: u32 = 3 << 3 | 2;
 const OF_RESOURCE: u32 = 1 << 3 | 2;
 const OF_LOG: u32 = 6 << 3 | 2;
 
-/// The data of a metric by their kind, and the field key of the attributes of their points.
-const DATA: [(&str, u32); 5] = [
-    ("gauge", 7 << 3 | 2),
-    ("sum", 7 << 3 | 2),
-    ("histogram", 9 << 3 | 2),
-    ("exponentialHistogram", 1 << 3 | 2),
-    ("summary", 7 << 3 | 2),
-];
+/// The field key of the attributes of data points.
+fn of_point(kind: PointKind) -> u32 {
+    let field = match kind {
+        PointKind::Histogram => 9,
+        PointKind::Exponential => 1,
+        PointKind::Number | PointKind::Summary => 7,
+    };
+    field << 3 | 2
+}
 
 /// See the module.
 struct Counter {
@@ -243,7 +245,7 @@ impl<'a> Walk<'_, 'a> {
                 match self.rules.takes {
                     Signal::Traces => self.span(&record, place, &mut counts)?,
                     Signal::Metrics => self.metric(&record, place, &mut counts)?,
-                    Signal::Logs => log(&record, place, &mut counts)?,
+                    Signal::Logs => self.log(&record, place, &mut counts)?,
                 }
             }
         }
@@ -303,25 +305,69 @@ impl<'a> Walk<'_, 'a> {
         place: Place<'a>,
         counts: &mut Counts<'_>,
     ) -> Result<(), Fault> {
+        let metric = metric(message.encoded())?;
+        if self.rules.outer.iter().any(Rule::has_conditions) {
+            metric.check_points()?;
+        }
         // A metric has no attributes of its own.
-        counts.outer.add(&place.seen(b"", 0), |_| Ok(true))?;
-        for (kind, attributes) in DATA {
-            let points = message.all(kind).flat_map(|data| data.all("dataPoints"));
-            for point in points {
-                self.around_bytes.add(place.bytes())?;
-                counts.inner.see(point.number("timeUnixNano"));
-                let seen = place.seen(point.encoded(), attributes);
-                counts.inner.add(&seen, |_| Ok(true))?;
-            }
+        let seen = place.seen(b"", 0);
+        let record = Record::Metric(&metric);
+        counts
+            .outer
+            .add(&seen, |rule| self.is_true(rule, place, record))?;
+        let Some(kind) = metric.kind else {
+            return Ok(());
+        };
+        // Conditions on data points read of their metric what is not a data point.
+        let mut frame = Vec::new();
+        let has_conditions = self.rules.inner.iter().any(Rule::has_conditions);
+        if has_conditions {
+            metric_frame(message.encoded(), &mut frame)?;
+        }
+        let frame = otlp::scan::metric(&frame)?;
+        for message in metric.point_messages() {
+            self.around_bytes.add(place.bytes() + frame.message.len())?;
+            let point = point(kind.point(), message)?;
+            counts.inner.see(point.time_ns);
+            let seen = place.seen(message, of_point(kind.point()));
+            let record = Record::Point(&frame, &point);
+            counts
+                .inner
+                .add(&seen, |rule| self.is_true(rule, place, record))?;
         }
         Ok(())
     }
-}
 
-fn log<'a>(message: &View<'a>, place: Place<'a>, counts: &mut Counts<'_>) -> Result<(), Fault> {
-    counts.outer.see(message.number("timeUnixNano"));
-    let seen = place.seen(message.encoded(), OF_LOG);
-    counts.outer.add(&seen, |_| Ok(true))
+    fn log(
+        &mut self,
+        message: &View<'a>,
+        place: Place<'a>,
+        counts: &mut Counts<'_>,
+    ) -> Result<(), Fault> {
+        let log = log(message.encoded())?;
+        counts.outer.see(log.time_ns);
+        let seen = place.seen(message.encoded(), OF_LOG);
+        let record = Record::Log(&log);
+        counts
+            .outer
+            .add(&seen, |rule| self.is_true(rule, place, record))
+    }
+
+    /// Whether a rule counts what is no span.
+    fn is_true(
+        &self,
+        rule: &Rule,
+        place: Place<'_>,
+        record: Record<'_, '_>,
+    ) -> Result<bool, Failure> {
+        if !rule.has_conditions() {
+            return Ok(true);
+        }
+        let no_span = Span::new(b"", [0; 16]);
+        let no_slots = Slots::new(&self.rules.keys);
+        let subject = subject(&no_span, &no_slots, place, self.client);
+        rule.is_true(&Subject { record, ..subject })
+    }
 }
 
 fn subject<'a, 's, 'k>(

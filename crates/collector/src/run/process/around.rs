@@ -1,4 +1,5 @@
-//! What stands around records is read once for each record. Its size times their number is bounded.
+//! What stands around a record, and a cache that records share, is read, and perhaps written, once for
+//! each record: a sender could make that the product of both. So it is bounded.
 
 use otlp::scan::Malformed;
 

@@ -69,18 +69,20 @@ impl ConnectorSettings for Count {
     }
 }
 
-/// What is counted of one kind: its option, the metric that counts it where nothing is written, and
-/// the context of its conditions, as far as there is one.
+/// What is counted of one kind: its option, the metric that counts it where nothing is written, its
+/// signal, and the context of its conditions.
 struct Kinds {
     option: &'static str,
     default: (&'static str, &'static str),
-    context: Option<Context>,
+    signal: Signal,
+    context: Context,
 }
 
 const SPANS: Kinds = Kinds {
     option: "spans",
     default: ("trace.span.count", "The number of spans observed."),
-    context: Some(Context::Span),
+    signal: Signal::Traces,
+    context: Context::Span,
 };
 const SPAN_EVENTS: Kinds = Kinds {
     option: "spanevents",
@@ -88,12 +90,14 @@ const SPAN_EVENTS: Kinds = Kinds {
         "trace.span.event.count",
         "The number of span events observed.",
     ),
-    context: Some(Context::SpanEvent),
+    signal: Signal::Traces,
+    context: Context::SpanEvent,
 };
 const METRICS: Kinds = Kinds {
     option: "metrics",
     default: ("metric.count", "The number of metrics observed."),
-    context: None,
+    signal: Signal::Metrics,
+    context: Context::Metric,
 };
 const DATA_POINTS: Kinds = Kinds {
     option: "datapoints",
@@ -101,12 +105,14 @@ const DATA_POINTS: Kinds = Kinds {
         "metric.datapoint.count",
         "The number of data points observed.",
     ),
-    context: None,
+    signal: Signal::Metrics,
+    context: Context::DataPoint,
 };
 const LOGS: Kinds = Kinds {
     option: "logs",
     default: ("log.record.count", "The number of log records observed."),
-    context: None,
+    signal: Signal::Logs,
+    context: Context::Log,
 };
 
 #[rustfmt::skip]
@@ -119,7 +125,7 @@ const ATTRIBUTE: &[Opt] = &[
 #[rustfmt::skip]
 pub(crate) const METRIC: Table = &[&[
     opt("description", Kind::Text, "", "of the metric"),
-    opt("conditions", Kind::Texts, "", "OTTL: what any is true of is counted; of spans and events only so far"),
+    opt("conditions", Kind::Texts, "", "OTTL: what any is true of is counted"),
     opt("attributes", Kind::Sections(&[ATTRIBUTE]), "", "a data point for each combination of their values"),
 ]];
 #[rustfmt::skip]
@@ -196,20 +202,8 @@ fn metrics(section: &Section<'_>, kind: &Kinds) -> Vec<Metric> {
 }
 
 fn conditions(metric: &Section<'_>, kind: &Kinds) -> Option<Group> {
-    let Some(context) = kind.context else {
-        if !metric.whole_texts_at("conditions").is_empty() {
-            let message = format!("conditions on '{}' are not built in", kind.option);
-            metric.error("conditions", &message);
-        }
-        return None;
-    };
-    statements::conditions(
-        metric,
-        "conditions",
-        Signal::Traces,
-        context,
-        ErrorMode::Propagate,
-    )
+    let (signal, context) = (kind.signal, kind.context);
+    statements::conditions(metric, "conditions", signal, context, ErrorMode::Propagate)
 }
 
 fn attribute(section: &Section<'_>) -> Attribute {

@@ -65,6 +65,11 @@ impl<'a> Seen<'a> {
 }
 
 impl Rule {
+    /// Whether it counts only some records.
+    pub fn has_conditions(&self) -> bool {
+        !self.conditions.is_empty()
+    }
+
     /// Whether any condition is true, or there is none.
     ///
     /// # Errors

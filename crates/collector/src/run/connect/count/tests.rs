@@ -332,6 +332,13 @@ fn metrics_and_data_points_of_all_kinds_are_counted() {
         points(&counted),
         expected(&[("metric.count", "", 5), ("metric.datapoint.count", "", 6)])
     );
+    let some = "metrics: { some: { conditions: ['type == METRIC_DATA_TYPE_GAUGE', 'name == \"h\"'] } }, \
+                datapoints: { points: { conditions: ['time_unix_nano > 4 and metric.name != \"g\"'] } }";
+    let counted = rules(some, Signal::Metrics).count(&request, None).unwrap();
+    assert_eq!(
+        points(&counted),
+        expected(&[("points", "", 2), ("some", "", 2)])
+    );
     let options = "metrics: , datapoints: { by: { attributes: [ { key: a } ] } }";
     let counted = rules(options, Signal::Metrics).count(&request, None);
     let counted = counted.unwrap();
@@ -359,6 +366,10 @@ fn log_records_are_counted() {
     let counted = rules("", Signal::Logs).count(&request, None).unwrap();
     assert_eq!(points(&counted), expected(&[("log.record.count", "", 3)]));
     assert_eq!(read(&counted).times, [(2, 3)]);
+    let some =
+        "logs: { some: { conditions: ['attributes[\"level\"] == \"b\"', 'time_unix_nano == 0'] } }";
+    let counted = rules(some, Signal::Logs).count(&request, None).unwrap();
+    assert_eq!(points(&counted), expected(&[("some", "", 2)]));
     let options = "logs: { by: { attributes: [ { key: level } ] } }";
     let counted = rules(options, Signal::Logs).count(&request, None).unwrap();
     assert_eq!(

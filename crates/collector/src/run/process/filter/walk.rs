@@ -6,6 +6,7 @@ use otlp::scan::{
 use otlp::{Signal, count};
 use ottl::{Context, Record, Schemas, Subject, Told};
 
+use super::super::around::AroundBytes;
 use super::super::edit::{
     FIRST, Fields, List, Outcome, SCHEMA_URL, SECOND, edit_data, edit_fields, joined, last_bytes,
 };
@@ -15,11 +16,6 @@ use super::{Rules, SignalRules};
 
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
-/// As in `transform`: what stands around records is read once for each; so much of it costs nothing
-/// in the account,
-const AROUND_BYTES_FREE: usize = 16 << 10;
-/// and so many bytes a request of what is larger: more is refused.
-const AROUND_BYTES_MAX: usize = 512 << 20;
 
 /// Writes what a request becomes, and tells how many records are dropped.
 ///
@@ -42,7 +38,7 @@ pub fn walk(
         list: List::default(),
         frame: Vec::new(),
         dropped: 0,
-        around_bytes: 0,
+        around_bytes: AroundBytes::default(),
         fault: None,
     };
     let outcome = edit_fields(request, FIRST, out, &mut |message, out| {
@@ -65,7 +61,7 @@ struct Walk<'r, 'a> {
     /// A metric without its data points; kept for its memory.
     frame: Vec<u8>,
     dropped: u64,
-    around_bytes: usize,
+    around_bytes: AroundBytes,
     /// Why the walk ended, where no message is malformed.
     fault: Option<Fault>,
 }
@@ -292,14 +288,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn count_around(&mut self, bytes: usize) -> Result<(), Malformed> {
         let bytes = bytes + self.schemas.resource.len() + self.schemas.scope.len();
-        if bytes > AROUND_BYTES_FREE {
-            self.around_bytes += bytes;
-        }
-        if self.around_bytes > AROUND_BYTES_MAX {
-            Err(Malformed::TooLarge)
-        } else {
-            Ok(())
-        }
+        self.around_bytes.add(bytes)
     }
 
     fn settled(&mut self, outcome: Result<bool, Fault>) -> Result<bool, Malformed> {

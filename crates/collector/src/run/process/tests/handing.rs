@@ -20,6 +20,7 @@ use crate::config::components::processors::transform::Transform;
 use crate::run::account::Account;
 use crate::run::consume::{Consumer, Does, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::process::failures::Failures;
 use crate::run::process::{attributes, probabilistic_sampler, transform};
 
 /// Takes batches, or none; holds their records as a tail sampler does.
@@ -154,7 +155,8 @@ fn on_metrics(statement: &str, next: &Arc<Next>) -> Arc<transform::Transform> {
         ..Transform::default()
     };
     let next = Arc::clone(next);
-    transform::start("transform", &settings, next as _, &super::log_of().0).unwrap()
+    let failures = Failures::new("transform", &super::log_of().0);
+    transform::Transform::new(&settings, failures, next as _).unwrap()
 }
 
 #[test]

@@ -77,7 +77,21 @@ impl StartProcessor for Settings {
         next: Arc<dyn Consumer>,
     ) -> Result<Arc<dyn Consumer>, String> {
         let failures = Failures::new(&deps.id.to_string(), &deps.setup.log);
-        let editor = Editor::new(self, failures)?;
+        Ok(Transform::new(self, failures, next)?)
+    }
+}
+
+impl Transform {
+    /// One before `next`.
+    ///
+    /// # Errors
+    /// Which statement cannot be read, and why.
+    pub fn new(
+        settings: &Settings,
+        failures: Failures,
+        next: Arc<dyn Consumer>,
+    ) -> Result<Arc<Transform>, String> {
+        let editor = Editor::new(settings, failures)?;
         Ok(Arc::new(Transform { editor, next }))
     }
 }

@@ -10,6 +10,7 @@ use otlp::scan::{Around, Malformed, MetricKind, Span};
 use otlp::scan::{event, exemplar, log, metric, point, span};
 use ottl::{Context, Failure, Message, Record, Schemas, Subject, Told};
 
+use super::super::around::AroundBytes;
 use super::super::edit::{
     FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_fields, joined, last_bytes,
 };
@@ -24,12 +25,6 @@ use metrics::{Added, MetricState};
 /// `Span.events`
 const EVENTS: u32 = 11 << 3 | 2;
 
-/// What stands around a record, and a cache that records share, is read, and perhaps written, once
-/// for each record: a sender could make that the product of both. So much of it costs nothing in
-/// the account;
-const AROUND_BYTES_FREE: usize = 16 << 10;
-/// and of what is larger, so many bytes a request are read, with its records: more is refused.
-const AROUND_BYTES_MAX: usize = 512 << 20;
 /// Bytes of a message that was changed.
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// What a request becomes; `cache` is what records of this context share, if those of the group do.
@@ -60,7 +55,7 @@ pub fn walk(
         added: Added::default(),
         cache: Held::default(),
         scratch: Vec::new(),
-        around_bytes: 0,
+        around_bytes: AroundBytes::default(),
         fault: None,
     };
     if group.shares_cache {
@@ -97,7 +92,7 @@ struct Walk<'g, 'a> {
     added: Added,
     cache: Held<'a>,
     scratch: Vec<u8>,
-    around_bytes: usize,
+    around_bytes: AroundBytes,
     /// Why the walk ended, where no message is malformed.
     fault: Option<Fault>,
 }
@@ -253,14 +248,7 @@ impl<'a> Walk<'_, 'a> {
         if context == Context::Exemplar {
             around += self.inner.bytes.len();
         }
-        if around > AROUND_BYTES_FREE {
-            self.around_bytes += around;
-        }
-        if self.around_bytes > AROUND_BYTES_MAX {
-            Err(Malformed::TooLarge)
-        } else {
-            Ok(())
-        }
+        self.around_bytes.add(around)
     }
 
     fn held(&mut self, message: Message) -> &mut Held<'a> {
