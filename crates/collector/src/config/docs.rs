@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::components::connectors::{count, span_metrics};
+use super::components::connectors::{count, dimension};
 use super::components::processors::{action, matching, records, tail_sampling};
 use super::components::shared::{queue, retry, tls};
 use super::components::{Entry, Parse, Role, Signal, known};
@@ -308,6 +308,10 @@ service:
   room. What was counted is lost when the process is killed.
 - `span_metrics` holds 200000 series and 256 MiB of their attributes and buckets at most; further ones become a series with
   `otel.metric.overflow`. Resources without `service.name` are not counted, as in the Collector.
+- `exceptions` counts the events of spans that are called `exception`, or makes log records of them: use it in pipelines of metrics, of
+  logs or of both. Its counts are handed on within a second of spans, and have the bounds of those of `span_metrics`. Log records of one
+  request have 128 MiB at most: a request of more is refused. An attribute of a log record keeps its type (in the Collector, all
+  dimensions become texts).
 - `round_robin` gives a batch to the next pipeline, whether it has room or not: a sender that is refused tries the one after it.
 ";
 
@@ -382,7 +386,7 @@ const SHARED: &[(&str, Table)] = &[
     ("A match of log records", records::LOGS),
     ("A policy", tail_sampling::POLICY),
     ("A metric that counts", count::METRIC),
-    ("A dimension of span metrics", span_metrics::DIMENSION),
+    ("A dimension", dimension::DIMENSION),
 ];
 
 /// The title of a table that is told once.

@@ -286,7 +286,7 @@ fn counts_that_are_wrong() {
 }
 
 #[test]
-fn span_metrics_that_are_wrong() {
+fn metrics_of_spans_that_are_wrong() {
     let cases = [
         (
             "dimensions: [ { name: span.name } ]",
@@ -332,6 +332,10 @@ fn span_metrics_that_are_wrong() {
         let wanted = format!("connectors::span_metrics::{error}");
         assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
     }
+    let exceptions = text("dimensions: [ { name: a }, { name: a } ]");
+    let found = errors(&exceptions.replace("span_metrics", "exceptions"));
+    let wanted = "connectors::exceptions::dimensions[1]::name: duplicate dimension name a";
+    assert!(found[0].ends_with(wanted), "{found:?}");
     let (_, warnings) = good(&text("aggregation_temporality: DELTA"));
     let said =
         "aggregation_temporality: is not known: it is taken for AGGREGATION_TEMPORALITY_CUMULATIVE";

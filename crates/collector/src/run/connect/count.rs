@@ -17,11 +17,10 @@ use otlp::view::View;
 use otlp::write;
 use ottl::{Failure, Record, Schemas, Subject, Told};
 
-use super::{ConnectorDeps, StartConnector, hand_on};
+use super::{ConnectorDeps, Make, Maker, StartConnector};
 use crate::config::Signal;
 use crate::config::components::connectors::count::Count as Settings;
-use crate::run::account::Account;
-use crate::run::consume::{Consumer, Does, FanOut, Permit, Refusal, Refused, refused};
+use crate::run::consume::{Consumer, FanOut};
 use crate::run::data::Batch;
 use crate::run::process::around::AroundBytes;
 use crate::run::process::client::Clients;
@@ -51,13 +50,6 @@ fn of_point(kind: PointKind) -> u32 {
     field << 3 | 2
 }
 
-/// See the module.
-struct Counter {
-    rules: Rules,
-    account: Arc<Account>,
-    next: Arc<dyn Consumer>,
-}
-
 /// What is counted, without a place between pipelines.
 pub(super) struct Rules {
     takes: Signal,
@@ -78,54 +70,22 @@ pub(super) struct Counted {
 
 impl StartConnector for Settings {
     fn start(&self, deps: ConnectorDeps<'_>) -> Result<Vec<Arc<dyn Consumer>>, String> {
-        let rules = Rules::new(self, deps.takes)?;
-        // The pipelines get the same metrics.
-        let next = FanOut::of(deps.next);
-        Ok(vec![Arc::new(Counter {
-            rules,
+        Ok(vec![Arc::new(Maker {
+            make: Rules::new(self, deps.takes)?,
+            signal: Signal::Metrics,
             account: Arc::clone(deps.account),
-            next,
+            // The pipelines get the same metrics.
+            next: FanOut::of(deps.next),
         })])
     }
 }
 
-impl Counter {
-    /// The metrics that a batch becomes; none if nothing of it is counted.
-    fn made(&self, batch: &Batch) -> Result<Option<Batch>, Fault> {
-        let told = self.rules.clients.told(batch.origin.as_deref());
-        let Counted { request, points } = self.rules.count(&batch.bytes, told.as_ref())?;
-        Ok((points > 0).then(|| Batch {
-            signal: Signal::Metrics,
-            bytes: request.into(),
-            records: points,
-            receipt: self.account.accept(points),
-            origin: batch.origin.clone(),
-        }))
-    }
-}
-
-impl Consumer for Counter {
-    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
-        match self.made(&batch) {
-            Ok(Some(made)) => hand_on(&*self.next, made, batch),
-            Ok(None) => Ok(Does::new(move || drop(batch))),
-            Err(fault) => refused(batch, Refusal::Malformed(fault.to_string())),
-        }
-    }
-
-    fn room(&self) -> Result<(), Refusal> {
-        self.next.room()
-    }
-
-    fn is_failing(&self) -> bool {
-        self.next.is_failing()
-    }
-
-    /// The counts are lost. The records that were counted are not: other exporters have them.
-    fn pass_by(&self, batch: Batch) {
-        if let Ok(Some(made)) = self.made(&batch) {
-            self.next.pass_by(made);
-        }
+impl Make for Rules {
+    fn make(&self, batch: &Batch) -> Result<Option<(Vec<u8>, u64)>, String> {
+        let told = self.clients.told(batch.origin.as_deref());
+        let counted = self.count(&batch.bytes, told.as_ref());
+        let Counted { request, points } = counted.map_err(|fault| fault.to_string())?;
+        Ok((points > 0).then_some((request, points)))
     }
 }
 

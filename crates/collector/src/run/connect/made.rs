@@ -1,12 +1,74 @@
 //! Data that a connector makes of a batch, on their way to the next pipeline.
 
-use crate::run::account::Receipt;
-use crate::run::consume::{Consumer, Permit, Refused, refused};
+use std::sync::Arc;
+
+use crate::config::Signal;
+use crate::run::account::{Account, Receipt};
+use crate::run::consume::{Consumer, Does, Permit, Refusal, Refused, refused};
 use crate::run::data::Batch;
+
+/// Makes a request of another.
+pub trait Make: Send + Sync {
+    /// What becomes of a batch: a request, and its records. None: nothing does.
+    ///
+    /// # Errors
+    /// Why it never becomes anything.
+    fn make(&self, batch: &Batch) -> Result<Option<(Vec<u8>, u64)>, String>;
+}
+
+/// Hands on what is made of each batch.
+pub struct Maker<T> {
+    /// Makes it.
+    pub make: T,
+    /// Its signal.
+    pub signal: Signal,
+    /// The account of the signal.
+    pub account: Arc<Account>,
+    /// Gets it.
+    pub next: Arc<dyn Consumer>,
+}
+
+impl<T: Make> Maker<T> {
+    fn made(&self, batch: &Batch) -> Result<Option<Batch>, String> {
+        let made = self.make.make(batch)?;
+        Ok(made.map(|(request, records)| Batch {
+            signal: self.signal,
+            bytes: request.into(),
+            records,
+            receipt: self.account.accept(records),
+            origin: batch.origin.clone(),
+        }))
+    }
+}
+
+impl<T: Make> Consumer for Maker<T> {
+    fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
+        match self.made(&batch) {
+            Ok(Some(made)) => hand_on(&*self.next, made, batch),
+            Ok(None) => Ok(Does::new(move || drop(batch))),
+            Err(why) => refused(batch, Refusal::Malformed(why)),
+        }
+    }
+
+    fn room(&self) -> Result<(), Refusal> {
+        self.next.room()
+    }
+
+    fn is_failing(&self) -> bool {
+        self.next.is_failing()
+    }
+
+    /// What is made is lost. The records that it was made of are not: other exporters have them.
+    fn pass_by(&self, batch: Batch) {
+        if let Ok(Some(made)) = self.made(&batch) {
+            self.next.pass_by(made);
+        }
+    }
+}
 
 /// Room in the next pipeline for data that were made of a batch. Sent, the batch is done: what it
 /// was kept by goes along with the made data. Dropped, nothing was made.
-pub struct Made {
+struct Made {
     permit: Option<Box<dyn Permit>>,
     /// Of the made data.
     receipt: Option<Receipt>,
@@ -19,7 +81,7 @@ pub struct Made {
 ///
 /// # Errors
 /// The source, and why what was made of it is not taken.
-pub fn hand_on(
+fn hand_on(
     next: &dyn Consumer,
     mut made: Batch,
     source: Batch,
@@ -61,14 +123,10 @@ impl Drop for Made {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
     use std::time::Duration;
 
     use super::*;
-    use crate::config::Signal;
-    use crate::run::account::Account;
-    use crate::run::consume::{Does, Refusal};
 
     /// Takes what it has room for, and keeps nothing.
     #[derive(Default)]

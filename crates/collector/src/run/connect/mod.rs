@@ -1,12 +1,16 @@
 //! Connectors: the exporter of one pipeline is the receiver of another, of the same signal or of
 //! another one.
 
+mod attributes;
 mod count;
+mod exceptions;
 mod flush;
 mod forward;
 mod made;
 mod round_robin;
+mod series;
 mod span_metrics;
+mod spans;
 
 use std::sync::Arc;
 
@@ -16,7 +20,7 @@ use crate::run::account::Account;
 use crate::run::consume::Consumer;
 use crate::run::part::Part;
 
-pub use made::{Made, hand_on};
+use made::{Make, Maker};
 
 /// Settings that a connector is started from.
 pub trait StartConnector {
@@ -34,6 +38,8 @@ pub struct ConnectorDeps<'a> {
     pub id: &'a str,
     /// The signal of the pipelines that it ends.
     pub takes: Signal,
+    /// The signal of those that it begins.
+    pub gives: Signal,
     /// Where its lines go.
     pub log: &'a Log,
     /// The identifier of this collector (`service.instance.id` of its own metrics).

@@ -112,6 +112,7 @@ mod tests {
         let deps = ConnectorDeps {
             id: "round_robin",
             takes: Signal::Logs,
+            gives: Signal::Logs,
             log: &Log::new(|_, _| {}),
             instance_id: "",
             parts: &mut Vec::new(),

@@ -2,10 +2,9 @@
 //!
 //! Spans are counted when their batch is taken. From time to time all series are handed on.
 
-mod attributes;
+mod durations;
 mod exponential;
 mod resources;
-mod series;
 #[cfg(test)]
 mod tests;
 
@@ -17,10 +16,11 @@ use otlp::scan::{Attributes, Malformed, Span, span};
 use otlp::tracestate::{THRESHOLD_MAX, threshold};
 use otlp::view::View;
 
-use self::attributes::{Attributed, Keys, Metric};
 use self::resources::{Resource, Resources};
-use self::series::{Exemplar, Room, Shape};
+use super::attributes::{Attributed, Keys, Metric};
 use super::flush::{Flusher, Gather, To};
+use super::series::{Exemplar, Room, Shape};
+use super::spans::check;
 use super::{ConnectorDeps, StartConnector};
 use crate::config::Signal;
 use crate::config::components::connectors::span_metrics::SpanMetrics as Settings;
@@ -47,13 +47,17 @@ impl StartConnector for Settings {
         let interval = Duration::from_nanos(self.flush_interval_ns);
         let flusher = Flusher::start(deps.id, gathered, to, interval, deps.log);
         deps.parts.push(Arc::clone(&flusher) as _);
-        Ok(vec![Arc::new(SpanMetrics { flusher })])
+        Ok(vec![Arc::new(SpanMetrics {
+            flusher,
+            reads_events: self.events.is_some(),
+        })])
     }
 }
 
 /// See the module.
 struct SpanMetrics {
     flusher: Arc<Flusher<Gathered>>,
+    reads_events: bool,
 }
 
 impl SpanMetrics {
@@ -66,27 +70,12 @@ impl SpanMetrics {
 
 impl Consumer for SpanMetrics {
     fn reserve(&self, batch: Batch) -> Result<Box<dyn Permit>, Box<Refused>> {
-        if let Err(fault) = check(&batch.bytes) {
+        if let Err(fault) = check(&batch.bytes, self.reads_events) {
             return refused(batch, Refusal::Malformed(fault.to_string()));
         }
         let flusher = Arc::clone(&self.flusher);
         Ok(Does::new(move || SpanMetrics::add(&flusher, &batch)))
     }
-}
-
-/// Whether all spans of a request are well formed.
-fn check(request: &[u8]) -> Result<(), Malformed> {
-    let request = View::request(Signal::Traces, request)?;
-    for message in spans(&request) {
-        span(message.encoded(), &mut ())?;
-    }
-    Ok(())
-}
-
-fn spans<'a>(request: &View<'a>) -> impl Iterator<Item = View<'a>> {
-    let resources = request.all("resourceSpans");
-    let scopes = resources.flat_map(|resource| resource.all("scopeSpans"));
-    scopes.flat_map(|scope| scope.all("spans"))
 }
 
 /// What was counted so far.
@@ -229,11 +218,7 @@ impl<'a> Counting<'_, '_, '_, 'a> {
         let duration = elapsed_ns / unit_ns.unwrap_or(DEFAULT_UNIT_NS) as f64;
         let has_id = span.trace_id != [0; 16];
         let exemplars_max = settings.exemplars_max.filter(|_| has_id).unwrap_or(0);
-        let exemplar = || Exemplar {
-            trace_id: span.trace_id,
-            span_id: span.span_id.try_into().unwrap_or_default(),
-            value: duration,
-        };
+        let exemplar = || Exemplar::new(span, duration);
         let (series_max, room) = (settings.series_max, &mut *self.room);
         let key = self.keys.of_span(Metric::Calls);
         let calls = &mut self.resource.calls;

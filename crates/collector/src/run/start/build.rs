@@ -178,6 +178,7 @@ impl<'a> Build<'a> {
         let started = connector.start(ConnectorDeps {
             id: &name,
             takes,
+            gives,
             log: &self.setup.log,
             instance_id: self.instance_id,
             parts: &mut parts,

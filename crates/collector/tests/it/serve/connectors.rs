@@ -1,5 +1,7 @@
 //! Pipelines that connectors join, of one signal and of several.
 
+use opentelemetry_proto::tonic::trace::v1::span::Event;
+
 use super::*;
 
 /// The lines of a file as JSON.
@@ -198,4 +200,48 @@ service:
         (6, 6, 0)
     );
     assert_eq!(calls(), [(name.into(), 30)]);
+}
+
+/// The exceptions of one pipeline as metrics and as log records.
+#[tokio::test]
+async fn exceptions_go_to_pipelines_of_both_signals() {
+    let files = [TempFile::new(), TempFile::new()];
+    let collector = collector(&format!(
+        "processors: {{ resource: {{ attributes: [ {{ key: service.name, value: s, action: insert }} ] }} }}
+connectors: {{ exceptions: }}
+exporters: {{ file/metrics: {{ path: '{}' }}, file/logs: {{ path: '{}' }} }}
+service:
+  {NO_METRICS}
+  pipelines:
+    traces: {{ receivers: [otlp], processors: [resource], exporters: [exceptions] }}
+    metrics: {{ receivers: [exceptions], exporters: [file/metrics] }}
+    logs: {{ receivers: [exceptions], exporters: [file/logs] }}",
+        files[0].0.display(),
+        files[1].0.display()
+    ));
+    let mut failed = ExportTraceServiceRequest::decode(request(0, 5)).expect("a request");
+    for span in &mut failed.resource_spans[0].scope_spans[0].spans {
+        span.name = "s".into();
+        span.status = None;
+        span.events.push(Event {
+            name: "exception".into(),
+            ..Event::default()
+        });
+    }
+    taken(&grpc(&collector), failed.encode_to_vec().into()).await;
+    taken(&grpc(&collector), request(5, 5)).await;
+    let [traces, metrics, logs] = collector.end().await;
+    assert_eq!((traces.accepted, traces.exported), (20, 20));
+    assert_eq!((logs.accepted, logs.exported), (10, 10));
+    assert!(metrics.accepted > 0, "{metrics:?}");
+    assert_eq!(metrics.exported, metrics.accepted);
+    let [counted, records] = files.each_ref().map(lines);
+    let last = counted.last().expect("metrics");
+    let metric = &last["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0];
+    assert_eq!(metric["sum"]["dataPoints"][0]["asInt"], "10");
+    let of = |line: &serde_json::Value| {
+        let records = &line["resourceLogs"][0]["scopeLogs"][0]["logRecords"];
+        records.as_array().map_or(0, Vec::len)
+    };
+    assert_eq!(records.iter().map(of).sum::<usize>(), 10);
 }

@@ -4,6 +4,8 @@
 //! `run/connect`, which implements [`StartConnector`], and an entry of [`ENTRIES`].
 
 pub mod count;
+pub mod dimension;
+pub mod exceptions;
 pub mod forward;
 pub mod round_robin;
 pub mod span_metrics;
@@ -65,5 +67,6 @@ pub(crate) const ENTRIES: &[Entry] = &[
     forward::ENTRY,
     count::ENTRY,
     span_metrics::ENTRY,
+    exceptions::ENTRY,
     round_robin::ENTRY,
 ];

@@ -1,8 +1,9 @@
 //! `span_metrics`: counts and durations of spans as metrics.
 
+use super::dimension::{DIMENSION, Dimension, dimensions};
 use super::{Connector, ConnectorSettings, Pair};
 use crate::config::components::{Entry, Parse, Signal, TRACES, name, old_name};
-use crate::config::options::{COUNT_MAX, Kind, Opt, Section, Table, opt};
+use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 
 /// What is measured of spans.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,15 +42,6 @@ pub struct SpanMetrics {
     pub tells_sampling: bool,
 }
 
-/// An attribute of metrics.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Dimension {
-    /// Its key: of the span, the event or the resource, whichever has it first.
-    pub name: String,
-    /// Its value where none has it; none: it is left out.
-    pub default: Option<String>,
-}
-
 /// How durations are measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
@@ -74,8 +66,6 @@ pub enum Buckets {
 
 impl ConnectorSettings for SpanMetrics {}
 
-/// Default attributes, which no dimension may have the name of.
-const RESERVED: [&str; 4] = ["service.name", "span.name", "span.kind", "status.code"];
 /// Upper bounds where none are written, in nanoseconds.
 #[rustfmt::skip]
 const BOUNDS_NS: [u64; 16] = [
@@ -92,13 +82,6 @@ const TEMPORALITIES: &[&str] = &[
     "AGGREGATION_TEMPORALITY_DELTA",
 ];
 
-/// Options of one dimension.
-#[rustfmt::skip]
-pub(crate) const DIMENSION: Table = &[&[
-    opt("name", Kind::Text, "", "an attribute of the span, of the event (for `events`), or of the resource, whichever has it first"),
-    opt("default", Kind::Any, "", "its value where none has it, a text; without one the metric lacks it"),
-    opt("glob", Kind::Text, "", "attributes by a pattern").refused("write the names"),
-]];
 #[rustfmt::skip]
 const EXPLICIT: &[Opt] = &[
     opt("buckets", Kind::Durations, "", "upper bounds; 2ms to 15s where it is not written"),
@@ -170,7 +153,7 @@ pub(crate) const ENTRY: Entry = Entry {
 
 fn parse(section: &Section<'_>) -> Connector {
     let exemplars = section.section("exemplars");
-    let common = dimensions(section, &[]);
+    let common = dimensions(section, "dimensions", &[]);
     let temporality = section.text("aggregation_temporality");
     if !TEMPORALITIES.contains(&&*temporality) {
         // As in the Collector.
@@ -179,7 +162,7 @@ fn parse(section: &Section<'_>) -> Connector {
     }
     let settings = SpanMetrics {
         namespace: section.text("namespace"),
-        calls_dimensions: named(section, "calls_dimensions", &common),
+        calls_dimensions: dimensions(section, "calls_dimensions", &common),
         histogram: histogram(&section.section("histogram"), &common),
         events: events(&section.section("events"), &common),
         excluded: section.texts("exclude_dimensions"),
@@ -201,31 +184,6 @@ fn parse(section: &Section<'_>) -> Connector {
         section.error("metrics_flush_interval", "must be more than 0");
     }
     Connector::new(settings)
-}
-
-fn dimensions(section: &Section<'_>, others: &[Dimension]) -> Vec<Dimension> {
-    named(section, "dimensions", others)
-}
-
-/// The dimensions under a key. A name may be there once, and not among the default attributes or
-/// those of all metrics.
-fn named(section: &Section<'_>, key: &str, others: &[Dimension]) -> Vec<Dimension> {
-    let mut all: Vec<Dimension> = Vec::new();
-    for one in section.sections(key) {
-        let name = one.text("name");
-        let is_known = |dimension: &Dimension| dimension.name == name;
-        if name.is_empty() {
-            one.error("name", "must name an attribute");
-        } else if RESERVED.contains(&&*name) || all.iter().chain(others).any(is_known) {
-            one.error("name", &format!("duplicate dimension name {name}"));
-        }
-        let default = one.written("default").map(|node| match node.text() {
-            Some(text) => text.to_owned(),
-            None => node.shown(),
-        });
-        all.push(Dimension { name, default });
-    }
-    all
 }
 
 fn histogram(section: &Section<'_>, common: &[Dimension]) -> Option<Histogram> {
@@ -262,13 +220,13 @@ fn histogram(section: &Section<'_>, common: &[Dimension]) -> Option<Histogram> {
         unit_ns,
         unit,
         buckets,
-        dimensions: dimensions(section, common),
+        dimensions: dimensions(section, "dimensions", common),
     };
     (!section.flag("disable")).then_some(histogram)
 }
 
 fn events(section: &Section<'_>, common: &[Dimension]) -> Option<Vec<Dimension>> {
-    let dimensions = dimensions(section, common);
+    let dimensions = dimensions(section, "dimensions", common);
     if !section.flag("enabled") {
         return None;
     }

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, HashMap};
 use otlp::scan::Attributes;
 use otlp::write;
 
-use super::series::{Count, Durations, Room, SERIES_BYTES_MAX, Shape, Table, entry};
+use super::durations::Durations;
 use crate::config::components::connectors::span_metrics::SpanMetrics as Settings;
+use crate::run::connect::series::{Count, Room, SERIES_BYTES_MAX, Shape, Table, entry};
 
 /// `Resource.attributes`
 const ATTRIBUTES: u32 = 1;

@@ -265,6 +265,8 @@ fn attributes_are_those_of_the_settings() {
     let spans = vec![one, span("a", 1)];
     gathered.add(&request(resource, spans), START_NS).unwrap();
     let read = flush(&mut gathered, LATER_NS);
+    let names: Vec<_> = read.units.keys().collect();
+    assert_eq!(names, ["calls", "duration", "events"]);
     const SCOPED: &str =
         "span.instrumentation.scope.name=library span.instrumentation.scope.version=1";
     let expected = [

@@ -7,7 +7,8 @@ use otlp::view::View;
 use otlp::write;
 
 use super::series::{ENTRY, entry};
-use crate::config::components::connectors::span_metrics::{Dimension, SpanMetrics as Settings};
+use crate::config::components::connectors::dimension::Dimension;
+use crate::config::components::connectors::span_metrics::SpanMetrics as Settings;
 
 /// Field keys of attributes: of a resource, a span and an event.
 const OF_RESOURCE: u32 = 1 << 3 | 2;
@@ -46,7 +47,22 @@ struct Named {
 }
 
 impl Attributed {
-    /// Of the settings of a collector with this instance identifier.
+    /// The default ones, and these dimensions.
+    pub fn plain(dimensions: &[Dimension]) -> Attributed {
+        Attributed {
+            dimensions: dimensions.iter().map(Named::new).collect(),
+            common: 0..dimensions.len(),
+            calls: 0..0,
+            duration: 0..0,
+            events: 0..0,
+            has: [true; 4],
+            instance: Vec::new(),
+            scopes: Vec::new(),
+            tells_sampling: false,
+        }
+    }
+
+    /// Of `span_metrics` in a collector with this instance identifier.
     pub fn new(settings: &Settings, instance_id: &str) -> Attributed {
         let mut dimensions = Vec::new();
         let mut add = |more: &[Dimension]| {

@@ -1,12 +1,10 @@
-//! The series of one resource: counts and histograms by their attributes.
+//! The series of metrics that a connector gathers: values by their attributes, as many as there is
+//! room for.
 
 use std::collections::HashMap;
 
-use otlp::scan::Attributes;
+use otlp::scan::{Attributes, Span};
 use otlp::write;
-
-use super::exponential::Exponential;
-use crate::config::components::connectors::span_metrics::Buckets;
 
 /// `AGGREGATION_TEMPORALITY_DELTA`, `AGGREGATION_TEMPORALITY_CUMULATIVE`
 const DELTA: u64 = 1;
@@ -19,9 +17,9 @@ pub const ENTRY: u32 = 1;
 /// A span that is an example of a data point.
 #[derive(Clone, Debug)]
 pub struct Exemplar {
-    pub trace_id: [u8; 16],
-    pub span_id: [u8; 8],
-    pub value: f64,
+    trace_id: [u8; 16],
+    span_id: [u8; 8],
+    value: f64,
 }
 
 /// What a series holds.
@@ -48,6 +46,11 @@ pub trait Value: Clone {
 pub struct Count(u64);
 
 impl Count {
+    /// What was counted.
+    pub fn get(&self) -> u64 {
+        self.0
+    }
+
     /// Counts `times` more, as far as a data point can tell.
     pub fn add(&mut self, times: u64) {
         self.0 = self.0.saturating_add(times).min(i64::MAX.cast_unsigned());
@@ -66,96 +69,6 @@ impl Value for Count {
     fn is_sum(&self) -> bool {
         true
     }
-}
-
-/// A histogram of durations.
-#[derive(Clone, Debug)]
-pub struct Durations {
-    count: u64,
-    sum: f64,
-    buckets: Counted,
-}
-
-#[derive(Clone, Debug)]
-enum Counted {
-    Explicit(std::sync::Arc<[f64]>, Vec<u64>),
-    Exponential(Exponential),
-}
-
-impl Durations {
-    /// An empty one.
-    pub fn new(buckets: &Buckets) -> Durations {
-        Durations {
-            count: 0,
-            sum: 0.0,
-            buckets: match buckets {
-                Buckets::Explicit(bounds) => {
-                    Counted::Explicit(bounds[..].into(), vec![0; bounds.len() + 1])
-                }
-                Buckets::Exponential(size) => Counted::Exponential(Exponential::new(*size)),
-            },
-        }
-    }
-
-    /// A duration that counts `times`.
-    pub fn add(&mut self, value: f64, times: u64) {
-        self.count = self.count.saturating_add(times);
-        self.sum += value * times as f64;
-        match &mut self.buckets {
-            Counted::Explicit(bounds, counts) => {
-                let place = bounds.partition_point(|bound| *bound < value);
-                counts[place] = counts[place].saturating_add(times);
-            }
-            Counted::Exponential(histogram) => histogram.add(value, times),
-        }
-    }
-}
-
-impl Value for Durations {
-    fn fields(&self) -> (u32, u32, u32) {
-        match self.buckets {
-            Counted::Explicit(..) => (9, 9, 8),
-            Counted::Exponential(_) => (10, 1, 11),
-        }
-    }
-
-    fn bytes_max(&self) -> usize {
-        let buckets = match &self.buckets {
-            Counted::Explicit(_, counts) => counts.len(),
-            Counted::Exponential(histogram) => histogram.size_max(),
-        };
-        buckets * size_of::<u64>()
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        write::fixed64(out, 4, self.count);
-        write::double(out, 5, self.sum);
-        match &self.buckets {
-            Counted::Explicit(bounds, counts) => {
-                write::packed(out, 6, counts.iter().copied());
-                write::packed(out, 7, bounds.iter().map(|bound| bound.to_bits()));
-            }
-            Counted::Exponential(histogram) => {
-                let (scale, zeros, offset, counts) = histogram.buckets();
-                let (min, max) = histogram.range();
-                write::uint(out, 6, zigzag(scale));
-                write::fixed64(out, 7, zeros);
-                write::message(out, 8, |out| {
-                    write::uint(out, 1, zigzag(offset));
-                    write::message(out, 2, |out| {
-                        counts.iter().for_each(|count| write::varint(out, *count));
-                    });
-                });
-                write::double(out, 12, min);
-                write::double(out, 13, max);
-            }
-        }
-    }
-}
-
-/// A number of the type `sint32`.
-fn zigzag(number: i32) -> u64 {
-    u64::from((number << 1 ^ number >> 31).cast_unsigned())
 }
 
 /// A series.
@@ -317,6 +230,15 @@ impl<V> Series<V> {
 }
 
 impl Exemplar {
+    /// A span, with this value.
+    pub fn new(span: &Span<'_>, value: f64) -> Exemplar {
+        Exemplar {
+            trace_id: span.trace_id,
+            span_id: span.span_id.try_into().unwrap_or_default(),
+            value,
+        }
+    }
+
     fn write(&self, now_ns: u64, out: &mut Vec<u8>) {
         write::fixed64(out, 2, now_ns);
         write::double(out, 3, self.value);
