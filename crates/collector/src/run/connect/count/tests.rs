@@ -344,6 +344,9 @@ fn metrics_and_data_points_of_all_kinds_are_counted() {
     let counted = counted.unwrap();
     assert_eq!(points(&counted), expected(&[("by", "a='x'", 6)]));
     assert_eq!(read(&counted).times, [(3, 9)]);
+    let options = "metrics: { all: }, datapoints: ";
+    let counted = rules(options, Signal::Metrics).count(&request, None);
+    assert_eq!(points(&counted.unwrap()), expected(&[("all", "", 5)]));
 }
 
 #[test]
