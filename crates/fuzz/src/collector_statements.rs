@@ -66,6 +66,7 @@ fn of_context(signal: Signal, context: Context, line: &str, request: &[u8]) {
             traces: groups(Signal::Traces),
             metrics: groups(Signal::Metrics),
             logs: groups(Signal::Logs),
+            flatten_data: request.len() % 4 >= 2,
         };
         let editor = Editor::new(&settings, failures()).expect("a statement");
         holds(signal, request, editor.edit(signal, request, None));

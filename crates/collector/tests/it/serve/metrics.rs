@@ -193,3 +193,50 @@ async fn each_exporter_counts_its_own_copy_and_each_transport_what_came_in() {
     });
     assert!(dead.is_some_and(|line| line.ends_with(" 20")), "{dead:?}");
 }
+
+#[tokio::test]
+async fn a_filter_counts_what_it_dropped_under_the_name_of_its_signal() {
+    let collector = start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ http: {ANY} }} }} }}
+processors: {{ filter: {{ trace_conditions: ['span.name != \"\"'], metric_conditions: ['metric.name == \"\"'], log_conditions: ['log.severity_number == 0'] }} }}
+exporters: {{ nop: }}
+service:
+  telemetry: {{ metrics: {{ readers: [ {{ pull: {{ exporter: {{ prometheus: {{ host: 127.0.0.1, port: 0 }} }} }} }} ] }} }}
+  pipelines:
+    traces: {{ receivers: [otlp], processors: [filter], exporters: [nop] }}
+    metrics: {{ receivers: [otlp], processors: [filter], exporters: [nop] }}
+    logs: {{ receivers: [otlp], processors: [filter], exporters: [nop] }}"
+    ));
+    let at = address(&collector, "otlp http");
+    let bodies: [(&str, &[u8]); 3] = [
+        ("traces", &request(0, 5)),
+        ("metrics", b"\x0a\x08\x12\x06\x12\x04\x2a\x02\x0a\x00"),
+        ("logs", b"\x0a\x08\x12\x06\x12\x00\x12\x00\x12\x00"),
+    ];
+    for (signal, body) in bodies {
+        assert_eq!(post(&at, &format!("/v1/{signal}"), body).await, 200);
+    }
+    let text = metrics(&collector).await;
+    let mut found: Vec<_> = { text.lines() }
+        .filter(|line| line.starts_with("otelcol_processor_filter_"))
+        .map(|line| line.split_once('{').expect("labels"))
+        .map(|(name, rest)| {
+            let signal = rest.split("pipeline=\"").nth(1).expect("a pipeline");
+            let signal = signal.split('"').next().expect("a signal");
+            format!(
+                "{name} {signal} {}",
+                rest.rsplit(' ').next().expect("a value")
+            )
+        })
+        .collect();
+    found.sort();
+    assert_eq!(
+        found,
+        [
+            "otelcol_processor_filter_datapoints_filtered metrics 1",
+            "otelcol_processor_filter_logs_filtered logs 3",
+            "otelcol_processor_filter_spans_filtered traces 10",
+        ],
+        "{text}"
+    );
+}
