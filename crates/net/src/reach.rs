@@ -46,6 +46,8 @@ struct State {
     lost: u64,
     /// The failure was reported.
     told: bool,
+    /// The cause of a failure that ended before it was reported.
+    untold: Option<String>,
 }
 
 #[derive(Debug)]
@@ -131,18 +133,22 @@ impl Reach {
         if !state.error.as_ref().is_some_and(quiet) {
             return;
         }
-        state.error = None;
-        // The failure may not have been fetched in the meantime: its end is reported all the same.
-        state.told = true;
+        let ended = state.error.take();
+        if !std::mem::replace(&mut state.told, true) {
+            state.untold = ended.map(|failure| failure.text);
+        }
         self.fails.store(false, Ordering::Relaxed);
         drop(state);
         (self.wake)();
     }
 
-    /// What is to be reported now; each change is returned once.
+    /// What is to be reported next; each change is returned once.
     #[must_use]
     pub fn news(&self) -> Option<News> {
         let mut state = self.state();
+        if let Some(text) = state.untold.take() {
+            return Some(News::Fails(text));
+        }
         match (&state.error, state.told) {
             (Some(failure), false) => {
                 let news = News::Fails(failure.text.clone());
@@ -194,6 +200,18 @@ mod tests {
             (reach.news(), reach.lost_in_the_end(), woken()),
             (None, 0, 2)
         );
+    }
+
+    #[test]
+    fn a_failure_that_is_over_is_told_before_its_end() {
+        let reach = Reach::new("t".to_owned(), Duration::ZERO, || ());
+        let refused = io::Error::from_raw_os_error(libc::ECONNREFUSED);
+        reach.failed(&refused, 2);
+        reach.worked();
+        let told = News::Fails("Connection refused".to_owned());
+        assert_eq!(reach.news(), Some(told));
+        assert_eq!(reach.news(), Some(News::Works { lost: 2 }));
+        assert_eq!(reach.news(), None);
     }
 
     #[test]

@@ -129,14 +129,15 @@ impl Logs {
     pub fn tell(&self) {
         for reach in &self.reaches {
             let name = reach.name();
-            match reach.news() {
-                Some(News::Fails(why)) => crate::warning(&format!(
-                    "log target {name} cannot be reached : {why} ; messages are lost until it is reached again."
-                )),
-                Some(News::Works { lost }) => crate::notice(&format!(
-                    "log target {name} is reached again ; {lost} messages were lost."
-                )),
-                None => {}
+            while let Some(news) = reach.news() {
+                match news {
+                    News::Fails(why) => crate::warning(&format!(
+                        "log target {name} cannot be reached : {why} ; messages are lost until it is reached again."
+                    )),
+                    News::Works { lost } => crate::notice(&format!(
+                        "log target {name} is reached again ; {lost} messages were lost."
+                    )),
+                }
             }
         }
         self.rings.tell();

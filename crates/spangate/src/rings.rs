@@ -108,14 +108,15 @@ impl Rings {
     pub fn tell(&self) {
         for reach in &self.reaches {
             let name = reach.name();
-            match reach.news() {
-                Some(News::Fails(why)) => crate::warning(&format!(
-                    "ring server {name} cannot be reached : {why} ; its messages wait in the ring, which drops the oldest ones when it is full."
-                )),
-                Some(News::Works { .. }) => {
-                    crate::notice(&format!("ring server {name} is reached again."));
+            while let Some(news) = reach.news() {
+                match news {
+                    News::Fails(why) => crate::warning(&format!(
+                        "ring server {name} cannot be reached : {why} ; its messages wait in the ring, which drops the oldest ones when it is full."
+                    )),
+                    News::Works { .. } => {
+                        crate::notice(&format!("ring server {name} is reached again."));
+                    }
                 }
-                None => {}
             }
         }
     }

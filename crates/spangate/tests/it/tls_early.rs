@@ -26,7 +26,7 @@ fn early(more: &str) -> Early {
     let (front, back) = (listener(), listener());
     let at_back = address(&back);
     let config = format!(
-        "{DEFAULTS}\n timeout client-hs 300ms\n\nfrontend f\n bind \"fd@${{FRONT}}\" ssl crt {crt} allow-0rtt alpn h2,http/1.1 {more}\n \
+        "{DEFAULTS}\n timeout client-hs 2s\n\nfrontend f\n bind \"fd@${{FRONT}}\" ssl crt {crt} allow-0rtt alpn h2,http/1.1 {more}\n \
          http-request wait-for-handshake if {{ path /wait }}\n \
          http-request set-header x-early \"%[ssl_fc_has_early] %[ssl_fc_early_rcvd]\"\n default_backend b\n\n\
          backend b\n server s {at_back}\n\n\
