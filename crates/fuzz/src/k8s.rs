@@ -1,6 +1,7 @@
 //! What a cluster's API server says of the endpoints of a service.
 
-use collector::run::send::{K8sFault, K8sLines, K8sSlices};
+use collector::run::k8s::{Fault, Lines};
+use collector::run::send::K8sSlices;
 
 /// A stream of events in pieces of some size, and the same as a list: whatever it is, hosts are
 /// hosts, and the version can stand in a URL.
@@ -18,8 +19,8 @@ pub fn k8s_events(data: &[u8]) {
     }
 }
 
-fn follow(slices: &mut K8sSlices, data: &[u8], size: usize) -> Result<(), K8sFault> {
-    let mut lines = K8sLines::default();
+fn follow(slices: &mut K8sSlices, data: &[u8], size: usize) -> Result<(), Fault> {
+    let mut lines = Lines::default();
     for piece in data.chunks(size) {
         lines.push(piece);
         while let Some(line) = lines.line()? {

@@ -11,6 +11,7 @@ mod charge;
 pub mod connect;
 pub mod consume;
 pub mod data;
+pub mod k8s;
 mod kafka;
 pub mod log;
 pub(crate) mod metrics;

@@ -22,9 +22,9 @@ use journal::Left;
 use tokio::time::Instant;
 
 pub use backends::{BackendView, Backends, FailingBackends};
+pub use balance::K8sSlices;
 pub(in crate::run) use balance::split_by;
 pub use balance::{Attempts, Balancer};
-pub use balance::{K8sFault, K8sLines, K8sSlices};
 pub use queue::{Counts, Failing, Sender, SenderEnd};
 pub use room::Room;
 pub use start::{Exit, ExporterDeps, Page, StartExporter, Started};

@@ -26,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 pub use attempts::Attempts;
-pub use k8s::{Fault as K8sFault, Lines as K8sLines, Slices as K8sSlices};
+pub use k8s::Slices as K8sSlices;
 pub(in crate::run) use split::split_by;
 
 use self::ring::Ring;
@@ -35,6 +35,7 @@ use crate::config::Signal;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
 use crate::run::consume::{Consumer, Permit, Permits, Refusal, Refused, refused};
 use crate::run::data::Batch;
+use crate::run::k8s::Pod;
 use crate::run::process::batch::{self, Batcher, Rules as BatchRules};
 use crate::run::storage::Pledge;
 use crate::run::tasks::ended_by;
@@ -141,12 +142,12 @@ pub(in crate::run) fn start(
     settings: &LoadBalancingExporter,
     common: &SignalDeps,
 ) -> Result<Arc<Balancer>, String> {
-    start_in(&k8s::Pod::own(), name, settings, common)
+    start_in(&Pod::own(), name, settings, common)
 }
 
 /// The same within another pod than the one that we are in.
 fn start_in(
-    pod: &k8s::Pod,
+    pod: &Pod,
     name: &str,
     settings: &LoadBalancingExporter,
     common: &SignalDeps,
@@ -172,8 +173,9 @@ fn start_in(
             balancer.ask(resolve::run(Arc::downgrade(&balancer), dns.clone()));
         }
         Resolver::K8s(settings) => {
-            let watcher = k8s::Watcher::new(settings, pod, &common.log)?;
-            balancer.ask(watcher.run(Arc::downgrade(&balancer)));
+            let own = Arc::downgrade(&balancer);
+            let watcher = k8s::watcher(settings, pod, &common.log, own)?;
+            balancer.ask(watcher.run());
         }
     }
     Ok(balancer)

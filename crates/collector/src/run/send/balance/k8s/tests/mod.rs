@@ -1,17 +1,18 @@
 //! A service whose endpoints come and go, told by an API server over TLS.
 
-mod server;
 mod slices;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use server::{Asked, PATIENCE, Server};
-use tokio::time::Instant;
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
 
 use super::*;
 use crate::config::components::exporters::load_balancing::{LoadBalancingExporter, Resolver};
 use crate::config::exporter;
+use crate::run::k8s::server::{Asked, PATIENCE, Server};
 use crate::run::send::Backends as _;
 use crate::run::send::balance::{start_in, tests};
 

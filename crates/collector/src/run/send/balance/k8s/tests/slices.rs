@@ -1,6 +1,7 @@
 //! What lists and events say.
 
 use super::*;
+use crate::run::k8s::Lines;
 
 fn hosts(slices: &Slices) -> Vec<&str> {
     let mut hosts: Vec<&str> = slices.hosts().collect();

@@ -1,4 +1,4 @@
-//! What a pod knows of its cluster: where the API server is, and who we are to it.
+//! The pod that this process runs in, and its requests to the API server of its cluster.
 
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ use export::get::Getter;
 use hyper::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue};
 use telemetry::settings::{Pem, Tls};
 
-use super::{AGAIN, ANSWER_MAX};
-use crate::config::components::exporters::load_balancing::{K8s, is_label};
+use super::watch::{AGAIN, ANSWER_MAX};
+use crate::config::components::exporters::load_balancing::is_label;
 use crate::config::components::shared::retry::Retry;
 use crate::run::Log;
 use crate::run::auth::read;
@@ -45,36 +45,40 @@ impl Pod {
     }
 }
 
-/// Requests for the slices of a service.
+/// Which objects are asked for.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// The path of the collection, such as `/api/v1/pods`.
+    pub path: String,
+    /// Selectors, each `name=value` as a query has it.
+    pub selectors: Vec<String>,
+    /// Seconds after which the API server ends a watch, and gives up a list.
+    pub timeout_s: u64,
+    /// Objects of a page; none: all at once, of any state that the server has at hand.
+    pub page: Option<u32>,
+    /// `Accept`
+    pub accept: &'static str,
+}
+
+/// Requests for objects of one kind.
 pub(super) struct Api {
-    /// Up to the query.
-    base: String,
-    service: String,
-    namespace: String,
+    /// Scheme and host.
+    server: String,
     account: PathBuf,
-    /// Of one request, as the server is told.
-    timeout_s: u64,
+    question: Question,
 }
 
 impl Api {
-    pub(super) fn new(settings: &K8s, pod: &Pod, log: &Log) -> Result<Api, String> {
+    /// # Errors
+    /// What is missing in the pod.
+    pub(super) fn new(question: Question, pod: &Pod) -> Result<Api, String> {
         let (Some(host), Some(port)) = (&pod.host, &pod.port) else {
-            return Err("the resolver 'k8s' works within a pod only: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set".to_owned());
-        };
-        let host = bracketed(host);
-        let namespace = match &settings.namespace {
-            Some(namespace) => namespace.clone(),
-            None => own_namespace(&pod.account, log)?,
+            return Err("works within a pod only: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set".to_owned());
         };
         let api = Api {
-            base: format!(
-                "https://{host}:{port}/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D{}",
-                settings.service
-            ),
-            service: settings.service.clone(),
-            namespace,
+            server: format!("https://{}:{port}", bracketed(host)),
             account: pod.account.clone(),
-            timeout_s: settings.timeout_ns.div_ceil(1_000_000_000),
+            question,
         };
         // What is missing now will not come by itself.
         api.token()?;
@@ -82,14 +86,14 @@ impl Api {
         Ok(api)
     }
 
-    /// As messages call it.
-    pub(super) fn service(&self) -> String {
-        format!("service {}.{}", self.service, self.namespace)
-    }
-
     /// Time after which the server ends a watch.
     pub(super) fn watch_time(&self) -> Duration {
-        Duration::from_secs(self.timeout_s)
+        Duration::from_secs(self.question.timeout_s)
+    }
+
+    /// Whether lists come in pages.
+    pub(super) fn has_pages(&self) -> bool {
+        self.question.page.is_some()
     }
 
     /// A client that trusts the cluster's authority.
@@ -102,9 +106,21 @@ impl Api {
         Getter::new(&tls, ANSWER_MAX)
     }
 
-    /// What lists all slices, none older than a version.
-    pub(super) fn list(&self, version: Option<&str>) -> Result<(String, HeaderMap), String> {
-        self.request("", version)
+    /// What lists objects: all, none older than a version, or the page after another one. Pages are
+    /// of the newest state.
+    pub(super) fn list(
+        &self,
+        version: Option<&str>,
+        after: Option<&str>,
+    ) -> Result<(String, HeaderMap), String> {
+        let Some(limit) = self.question.page else {
+            return self.request("", version);
+        };
+        let more = match after {
+            Some(after) => format!("&limit={limit}&continue={after}"),
+            None => format!("&limit={limit}"),
+        };
+        self.request(&more, None)
     }
 
     /// What watches them from a version on.
@@ -113,13 +129,24 @@ impl Api {
     }
 
     fn request(&self, more: &str, version: Option<&str>) -> Result<(String, HeaderMap), String> {
-        let mut url = format!("{}&timeoutSeconds={}{more}", self.base, self.timeout_s);
+        let Question {
+            path,
+            selectors,
+            timeout_s,
+            ..
+        } = &self.question;
+        let mut url = format!("{}{path}?", self.server);
+        for selector in selectors {
+            url.push_str(selector);
+            url.push('&');
+        }
+        url = format!("{url}timeoutSeconds={timeout_s}{more}");
         if let Some(version) = version {
             url = format!("{url}&resourceVersion={version}");
         }
-        let json = HeaderValue::from_static("application/json");
+        let accept = HeaderValue::from_static(self.question.accept);
         // Read for each request, for it is another every hour.
-        let fields = [(ACCEPT, json), (AUTHORIZATION, self.token()?)];
+        let fields = [(ACCEPT, accept), (AUTHORIZATION, self.token()?)];
         Ok((url, HeaderMap::from_iter(fields)))
     }
 
@@ -131,31 +158,13 @@ impl Api {
         value.set_sensitive(true);
         Ok(value)
     }
-
-    /// Backends as the Collector's exporter names them, so that both have one ring.
-    pub(super) fn names<'a>(
-        &self,
-        hosts: impl Iterator<Item = &'a str>,
-        settings: &K8s,
-    ) -> Vec<String> {
-        let mut names = Vec::new();
-        for host in hosts {
-            let host = if settings.return_hostnames {
-                format!("{host}.{}.{}", self.service, self.namespace)
-            } else {
-                bracketed(host)
-            };
-            match &settings.ports[..] {
-                [] => names.push(host),
-                ports => names.extend(ports.iter().map(|port| format!("{host}:{port}"))),
-            }
-        }
-        names
-    }
 }
 
 /// The namespace of the pod.
-fn own_namespace(account: &Path, log: &Log) -> Result<String, String> {
+///
+/// # Errors
+/// Its file has no name of a namespace.
+pub fn own_namespace(account: &Path, log: &Log) -> Result<String, String> {
     let path = account.join("namespace").display().to_string();
     match read(&path) {
         Ok(text) if is_label(text.trim()) => Ok(text.trim().to_owned()),
@@ -168,7 +177,7 @@ fn own_namespace(account: &Path, log: &Log) -> Result<String, String> {
 }
 
 /// A host as it stands before a port.
-fn bracketed(host: &str) -> String {
+pub(in crate::run) fn bracketed(host: &str) -> String {
     match host.parse::<Ipv6Addr>() {
         Ok(_) => format!("[{host}]"),
         Err(_) => host.to_owned(),

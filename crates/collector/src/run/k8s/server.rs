@@ -16,8 +16,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::Pod;
 use crate::config::components::shared::retry::Retry;
-use crate::run::send::balance::k8s::Pod;
 
 /// How long anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,120 @@
+//! The events of a watch: a JSON object a line.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use bytes::{Bytes, BytesMut};
+use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
+
+/// Bytes of an event: what the store of a cluster takes of one object is less.
+const EVENT_BYTES_MAX: usize = 2 << 20;
+/// Bytes of a name, as the API has it, and of a host (RFC 1035 section 2.3.4).
+pub(in crate::run) const NAME_BYTES_MAX: usize = 253;
+
+/// Why an event cannot be followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// What came before it is gone (410): all is to be listed again.
+    Expired,
+    /// It says what cannot be, or cannot be read.
+    Wrong(String),
+}
+
+/// What is passed on in a URL as it came.
+pub(in crate::run) fn version(text: Option<String>) -> Result<Option<String>, Fault> {
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return Ok(None);
+    };
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    if text.len() <= NAME_BYTES_MAX && text.bytes().all(is_plain) {
+        Ok(Some(text))
+    } else {
+        Err(Fault::Wrong("a version that is none".to_owned()))
+    }
+}
+
+/// JSON that is not what it should be.
+pub(in crate::run) fn wrong(error: serde_json::Error) -> Fault {
+    Fault::Wrong(format!("an answer that cannot be read: {error}"))
+}
+
+/// A list of so many; nothing (`null`) is an empty one.
+pub(in crate::run) fn at_most<'de, D, T, const MAX: usize>(source: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de>,
+{
+    struct AtMost<T, const MAX: usize>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for AtMost<T, MAX> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(out, "a list of {MAX} at most")
+        }
+
+        fn visit_unit<E: de::Error>(self) -> Result<Vec<T>, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<T>, A::Error> {
+            let mut all = Vec::new();
+            while let Some(item) = items.next_element()? {
+                if all.len() == MAX {
+                    return Err(de::Error::invalid_length(MAX + 1, &self));
+                }
+                all.push(item);
+            }
+            Ok(all)
+        }
+    }
+    source.deserialize_any(AtMost::<T, MAX>(PhantomData))
+}
+
+/// The lines of a stream, which comes in pieces.
+#[derive(Debug, Default)]
+pub struct Lines {
+    rest: BytesMut,
+    /// Bytes of the rest that have no end of a line.
+    seen: usize,
+}
+
+impl Lines {
+    /// The next piece. To be called when there is no line left.
+    pub fn push(&mut self, piece: &[u8]) {
+        self.rest.extend_from_slice(piece);
+    }
+
+    /// The next line that is whole, and not empty.
+    ///
+    /// # Errors
+    /// It is too long.
+    pub fn line(&mut self) -> Result<Option<Bytes>, Fault> {
+        loop {
+            let end = self.rest[self.seen..]
+                .iter()
+                .position(|byte| *byte == b'\n');
+            let Some(end) = end else {
+                self.seen = self.rest.len();
+                break;
+            };
+            let line = self.rest.split_to(self.seen + end + 1).freeze();
+            self.seen = 0;
+            let line = line.slice(..line.len() - 1);
+            if line.len() > EVENT_BYTES_MAX {
+                return Err(too_long());
+            }
+            if !line.trim_ascii().is_empty() {
+                return Ok(Some(line));
+            }
+        }
+        if self.rest.len() > EVENT_BYTES_MAX {
+            Err(too_long())
+        } else {
+            Ok(None)
+        }
+    }
+}
+
+fn too_long() -> Fault {
+    Fault::Wrong(format!("an event of more than {EVENT_BYTES_MAX} bytes"))
+}
