@@ -63,7 +63,7 @@ pub use h3::{h3_records, qpack};
 pub use head::{h1_request, h1_response};
 pub use htpasswd::htpasswd;
 pub use journal::journal_file;
-pub use k8s::k8s_events;
+pub use k8s::{k8s_events, k8s_pods};
 pub use log_format::log_format;
 pub use normalize::normalize_uri;
 pub use otel_cfg::{otel_cfg, read as otel_cfg_program};
@@ -144,6 +144,7 @@ macro_rules! for_each_target {
             jaeger_thrift THRIFT_WORDS,
             journal_file JOURNAL_WORDS,
             k8s_events K8S_WORDS,
+            k8s_pods K8S_WORDS,
             dashboard_request DASHBOARD_WORDS,
             dns_answer DNS_WORDS,
             syslog_message SYSLOG_WORDS,
@@ -230,7 +231,9 @@ const DASHBOARD_WORDS: &[&[u8]] = &[
 const K8S_WORDS: &[&[u8]] = &[
     b"{", b"}", b"[", b"]", b",", b":", b"\"", b"\n", b"null", b"true", b"false", b"\\u0000", b"\xff", b"{},", b"\"type\":\"ADDED\",\"object\":", b"\"type\":\"MODIFIED\",\"object\":", b"\"type\":\"DELETED\",\"object\":",
     b"\"type\":\"BOOKMARK\",\"object\":", b"\"type\":\"ERROR\",\"object\":{\"code\":410}", b"\"metadata\":{\"name\":\"a\",\"resourceVersion\":\"7\"},", b"\"items\":[", b"\"endpoints\":[", b"\"addresses\":[\"10.0.0.1\"]",
-    b"\"addresses\":[\"fd00::1\"],", b"\"conditions\":{\"ready\":false},", b"\"hostname\":\"pod-0\",",
+    b"\"addresses\":[\"fd00::1\"],", b"\"conditions\":{\"ready\":false},", b"\"hostname\":\"pod-0\",", b"\"uid\":\"u\",", b"\"namespace\":\"n\",", b"\"labels\":{\"a\":\"b\"},", b"\"annotations\":{\"a\":\"b\"},",
+    b"\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"name\":\"r-abcdefghij\",\"uid\":\"r\",\"controller\":true}],", b"\"spec\":{\"nodeName\":\"n\",", b"\"containers\":[{\"name\":\"c\",\"image\":\"i:1\"}],",
+    b"\"status\":{\"podIP\":\"10.0.0.1\",", b"\"containerStatuses\":[{\"name\":\"c\",\"containerID\":\"x://c\",\"restartCount\":1}],", b"\"startTime\":\"2026\",", b"\"continue\":\"two\",",
 ];
 
 #[rustfmt::skip]

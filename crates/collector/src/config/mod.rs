@@ -117,6 +117,23 @@ pub(crate) fn receiver(text: &str) -> Receiver {
     piped(text, "nop:").receivers.remove(0).settings
 }
 
+/// The settings of a processor that is written alone.
+#[cfg(test)]
+pub(crate) fn processor(text: &str) -> Processor {
+    let id = text.split(':').next().unwrap_or_default();
+    let yaml = format!(
+        "yaml:{{ receivers: {{ nop: }}, exporters: {{ nop: }}, processors: {{ {text} }}, service: {{ pipelines: {{ \
+         traces: {{ receivers: [nop], processors: [{id}], exporters: [nop] }} }} }} }}"
+    );
+    let outside = Outside {
+        variable: &|_| None,
+        read_file: &|_| Err(String::new()),
+    };
+    let config = load(&[&yaml], &Options::default(), outside);
+    let mut config = config.unwrap_or_else(|faults| panic!("{faults:?}"));
+    config.processors.remove(0).settings
+}
+
 /// The settings of a connector that is written alone, behind a pipeline of a signal and before one of
 /// metrics.
 #[cfg(test)]

@@ -142,6 +142,21 @@ impl Origin {
         origin
     }
 
+    /// One with this address.
+    #[cfg(test)]
+    pub fn with_address(address: IpAddr) -> Origin {
+        Origin {
+            address: Some(address),
+            ..Origin::default()
+        }
+    }
+
+    /// The client's address, where it is kept.
+    #[must_use]
+    pub fn address(&self) -> Option<IpAddr> {
+        self.address
+    }
+
     /// The values of a field, by its name in small letters.
     #[must_use]
     pub fn field(&self, name: &str) -> &[HeaderValue] {

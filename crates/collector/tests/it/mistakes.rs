@@ -69,8 +69,8 @@ const PROCESSORS: &[(&str, &str, &str)] = &[
     ),
     (
         "",
-        "  k8sattributes: { auth_type: none }",
-        "a.yaml:6:3: processors::k8sattributes: is in no pipeline and is not started; it is of the type 'k8sattributes', which is not built in",
+        "  geoip: { auth_type: none }",
+        "a.yaml:6:3: processors::geoip: is in no pipeline and is not started; it is of the type 'geoip', which is not built in",
     ),
     (
         "tail_sampling",
@@ -99,6 +99,60 @@ fn processors_that_are_not_what_they_seem() {
     for (order, options, warning) in PROCESSORS {
         let (_, warnings) = good(&with_processors(order, options));
         assert_eq!(warnings, [*warning]);
+    }
+}
+
+#[test]
+fn what_cannot_be_of_pods_is_told() {
+    for (options, wrong) in [
+        (
+            "auth_type: none",
+            "auth_type: 'none' is not built in: the API server is asked as the pod's service account only",
+        ),
+        (
+            "auth_type: kubeConfig",
+            "auth_type: 'kubeConfig' is not built in: the API server is asked as the pod's service account only",
+        ),
+        (
+            "extract: { labels: [ { key: a, key_regex: b } ] }",
+            "extract::labels[0]::key_regex: write 'key' or 'key_regex', not both",
+        ),
+        (
+            "extract: { annotations: [ { key_regex: '(' } ] }",
+            "extract::annotations[0]::key_regex: '(' is no regular expression: unclosed group",
+        ),
+        (
+            "exclude: { pods: [ { name: '(' } ] }",
+            "exclude::pods[0]::name: '(' is no regular expression: unclosed group",
+        ),
+        (
+            "filter: { namespace: '../x' }",
+            "filter::namespace: is no name of a namespace",
+        ),
+        (
+            "filter: { node_from_env_var: NO_SUCH_VARIABLE_HERE }",
+            "filter::node_from_env_var: the environment has no variable 'NO_SUCH_VARIABLE_HERE'",
+        ),
+        (
+            "pod_association: [ { sources: [ { from: resource_attribute } ] } ]",
+            "pod_association[0]::sources[0]: 'name' is required: which attribute",
+        ),
+        (
+            "pod_association: [ { sources: [ { from: connection }, { from: connection }, { from: connection }, { from: connection }, { from: connection } ] } ]",
+            "pod_association[0]::sources: more than 4 sources",
+        ),
+    ] {
+        let text = with_processors(
+            "k8s_attributes",
+            &format!("  k8s_attributes: {{ {options} }}"),
+        );
+        let told = errors(&text);
+        let told: Vec<_> = told
+            .iter()
+            .filter_map(|line| line.split_once("processors::k8s_attributes::"))
+            .collect();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!(told[0].1, wrong);
     }
 }
 

@@ -26,7 +26,8 @@ pub struct Asked {
 }
 
 impl Asked {
-    fn add(&mut self, context: &Context) {
+    /// Adds one thing.
+    pub(crate) fn add(&mut self, context: &Context) {
         match context {
             Context::Address => self.address = true,
             Context::Auth(_) => self.auth = true,

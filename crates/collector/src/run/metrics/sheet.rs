@@ -150,7 +150,7 @@ impl Sheet {
     }
 
     /// In Prometheus' text format. What has no points is left out.
-    pub(super) fn prometheus(&self, naming: Naming) -> String {
+    pub(in crate::run) fn prometheus(&self, naming: Naming) -> String {
         let mut text = String::new();
         for family in self
             .families

@@ -9,6 +9,7 @@ pub mod dashboard;
 pub mod edit;
 pub mod failures;
 pub mod filter;
+pub mod k8s_attributes;
 mod matching;
 pub mod memory;
 pub mod memory_limiter;

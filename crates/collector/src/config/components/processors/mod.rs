@@ -9,6 +9,7 @@ pub mod batch;
 pub mod filter;
 mod gone;
 pub mod group_by_trace;
+pub mod k8s_attributes;
 pub mod matching;
 pub mod memory_limiter;
 pub mod order;
@@ -96,5 +97,6 @@ pub(crate) const ENTRIES: &[Entry] = &[
     filter::ENTRY,
     transform::ENTRY,
     resource_detection::ENTRY,
+    k8s_attributes::ENTRY,
     gone::QUEUED_RETRY,
 ];
