@@ -1,5 +1,6 @@
 //! The configuration of the collector.
 
+use collector::config::print::{self, Style};
 use collector::config::source::Outside;
 use collector::config::{Config, Diagnostic, Options, Severity, Signal, load};
 
@@ -30,6 +31,7 @@ pub fn read(data: &[u8], sources: &[&str]) -> Result<Config, Vec<Diagnostic>> {
 /// it, and to itself.
 pub fn collector_yaml(data: &[u8]) {
     let result = read(data, &["a.yaml"]);
+    prints_hold(data);
     assert_eq!(
         format!("{result:?}"),
         format!("{:?}", read(data, &["a.yaml"]))
@@ -52,6 +54,31 @@ pub fn collector_yaml(data: &[u8]) {
                 );
             }
         }
+    }
+}
+
+/// What is printed reads as what it was printed of.
+fn prints_hold(data: &[u8]) {
+    let printed = |data: &[u8], is_json| {
+        let style = Style {
+            is_json,
+            shows_secrets: true,
+        };
+        let outside = Outside {
+            variable: &|_| Some("10".to_owned()),
+            read_file: &|_| Ok(data.to_vec()),
+        };
+        print::config(&["a.yaml"], outside, style)
+    };
+    if let Ok(first) = printed(data, false) {
+        let again = printed(first.as_bytes(), false);
+        assert_eq!(again.as_ref(), Ok(&first), "{again:?}");
+        let json = printed(data, true).expect("JSON of the same");
+        assert_eq!(
+            printed(json.as_bytes(), false).as_ref(),
+            Ok(&first),
+            "{json}"
+        );
     }
 }
 

@@ -39,6 +39,11 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
             crate::say(&config::docs::collector_markdown());
             ExitCode::SUCCESS
         }
+        Command::Components => {
+            crate::say(&config::print::components(env!("CARGO_PKG_VERSION")));
+            ExitCode::SUCCESS
+        }
+        Command::PrintConfig => print_config(&options),
         Command::Validate => match load(&options) {
             Some(config) if config.not_started.is_empty() => ExitCode::SUCCESS,
             Some(_) => ExitCode::from(EXIT_NOT_STARTED),
@@ -51,6 +56,28 @@ pub(crate) fn run(arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCo
     }
 }
 
+fn print_config(options: &Options) -> ExitCode {
+    let sources: Vec<&str> = options.sources.iter().map(String::as_str).collect();
+    match config::print::config(&sources, outside(), options.style) {
+        Ok(text) => {
+            crate::say(&text);
+            ExitCode::SUCCESS
+        }
+        Err(diagnostics) => {
+            tell(&diagnostics);
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The environment and the files of this process.
+fn outside() -> Outside<'static> {
+    Outside {
+        variable: &|name| std::env::var(name).ok(),
+        read_file: &::config::build::otel::files::bounded,
+    }
+}
+
 /// Reads the configuration and prints its errors and warnings. None after an error.
 fn load(options: &Options) -> Option<Config> {
     let sources: Vec<&str> = options.sources.iter().map(String::as_str).collect();
@@ -58,11 +85,7 @@ fn load(options: &Options) -> Option<Config> {
         strict: options.strict,
         drop_parts: options.drop_parts.clone(),
     };
-    let outside = Outside {
-        variable: &|name| std::env::var(name).ok(),
-        read_file: &::config::build::otel::files::bounded,
-    };
-    match config::load(&sources, &judged, outside) {
+    match config::load(&sources, &judged, outside()) {
         Ok(config) => {
             tell(&config.warnings);
             let receivers = config.receivers.iter();

@@ -340,7 +340,7 @@ fn summary(out: &mut String) {
 }
 
 /// The signals of a kind; of a connector also what it makes of each.
-fn signals(entry: &Entry) -> Vec<String> {
+pub(super) fn signals(entry: &Entry) -> Vec<String> {
     match entry.parse {
         Parse::Connector { pairs, .. } => {
             let words = pairs.iter().map(|(takes, gives)| {

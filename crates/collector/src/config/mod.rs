@@ -15,6 +15,7 @@ mod model;
 mod options;
 pub mod pattern;
 pub mod policies;
+pub mod print;
 pub mod service;
 pub mod source;
 

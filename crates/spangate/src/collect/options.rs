@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use collector::config::gates;
+use collector::config::print::Style;
 
 use crate::usage::{Subcommand, file, flag, with};
 
@@ -10,12 +11,18 @@ use crate::usage::{Subcommand, file, flag, with};
 #[rustfmt::skip]
 pub(crate) const COMMAND: Subcommand = Subcommand {
     name: "collect",
-    synopsis: "[validate] --config FILE [--config FILE]... [OPTIONS]",
+    synopsis: "[validate | print-config | components] --config FILE [--config FILE]... [OPTIONS]",
     about: "Runs the configuration of an OpenTelemetry Collector.\n\
             Several sources are merged. A source is a file, env:NAME or yaml:TEXT.",
     words: &[(
         "validate",
         "checks the configuration and exits: 0 valid, 1 invalid, 3 valid, but a pipeline cannot be started",
+    ), (
+        "print-config",
+        "prints the configuration as it is read: merged, with what ${…} stands for; it need not be valid",
+    ), (
+        "components",
+        "prints the components that are built in",
     )],
     options: &[
         file("--config", "SOURCE", "a file, file:PATH, env:NAME or yaml:TEXT; may be repeated"),
@@ -24,6 +31,8 @@ pub(crate) const COMMAND: Subcommand = Subcommand {
         with("--drop-part", "ID", "leaves a component out of all pipelines; may be repeated"),
         with("--feature-gates", "LIST", "+processor.tailsamplingprocessor.recordpolicy; other gates of the Collector have no effect"),
         with("--threads", "N", "number of threads (default: the number of processors)"),
+        with("--mode", "MODE", "of print-config: redacted (the default), or unredacted, which prints secrets, too"),
+        with("--format", "FORMAT", "of print-config: yaml (the default) or json"),
         flag("--documentation", "prints the reference of all options of the configuration"),
     ],
 };
@@ -36,6 +45,8 @@ pub(super) enum Command {
     #[default]
     Run,
     Validate,
+    PrintConfig,
+    Components,
     Help,
     Documentation,
 }
@@ -48,6 +59,7 @@ pub(super) struct Options {
     pub drop_parts: Vec<String>,
     pub record_policy: bool,
     pub threads: usize,
+    pub style: Style,
 }
 
 impl Options {
@@ -72,6 +84,28 @@ impl Options {
             };
             match name {
                 None if word == "validate" => options.command = Command::Validate,
+                None if word == "print-config" => options.command = Command::PrintConfig,
+                None if word == "components" => options.command = Command::Components,
+                Some("mode") => {
+                    options.style.shows_secrets = match value()?.as_str() {
+                        "redacted" => false,
+                        "unredacted" => true,
+                        other => {
+                            return Err(format!(
+                                "--mode expects redacted or unredacted, not '{other}'"
+                            ));
+                        }
+                    };
+                }
+                Some("format") => {
+                    options.style.is_json = match value()?.as_str() {
+                        "yaml" => false,
+                        "json" => true,
+                        other => {
+                            return Err(format!("--format expects yaml or json, not '{other}'"));
+                        }
+                    };
+                }
                 Some("config") => options.sources.push(value()?),
                 Some("set") => sets.push(set(&value()?)?),
                 Some("strict") => options.strict = true,
@@ -93,7 +127,10 @@ impl Options {
                 _ => return Err(format!("unknown argument '{word}'")),
             }
         }
-        let needs_config = matches!(options.command, Command::Run | Command::Validate);
+        let needs_config = matches!(
+            options.command,
+            Command::Run | Command::Validate | Command::PrintConfig
+        );
         if needs_config && options.sources.is_empty() {
             return Err("name a configuration with --config".to_owned());
         }

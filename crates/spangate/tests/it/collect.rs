@@ -110,6 +110,39 @@ fn traces_come_in_are_decided_and_accounted_for() {
 }
 
 #[test]
+fn a_configuration_and_the_components_are_printed() {
+    let folder = Folder::new();
+    let path = folder.write("collector.yaml", CONFIG);
+    let said = |words: &[&str]| {
+        let output = output(words);
+        assert!(output.stderr.is_empty(), "{output:?}");
+        assert!(output.status.success());
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let print = ["collect", "print-config", "--config", &path];
+    let set = "--set=exporters.otlp.headers.x=my-key";
+    let text = said(&[&print[..], &[set]].concat());
+    let end =
+        "exporters:\n    nop: null\n    otlp:\n        headers:\n            x: \"[REDACTED]\"\n";
+    assert!(text.contains(end), "{text}");
+    let text = said(&[&print[..], &[set, "--mode=unredacted", "--format", "json"]].concat());
+    let json: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(json["exporters"]["otlp"]["headers"]["x"], "my-key");
+    let missing = output(&["collect", "print-config", "--config", "/no/such/file"]);
+    assert_eq!(missing.status.code(), Some(1));
+    let text = said(&["collect", "components"]);
+    assert!(text.contains("processors:\n    - name: batch\n"), "{text}");
+    for (mode, wrong) in [
+        ("--mode", "--mode expects redacted or unredacted, not 'x'"),
+        ("--format", "--format expects yaml or json, not 'x'"),
+    ] {
+        let output = output(&[&print[..], &[mode, "x"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains(wrong), "{said}");
+    }
+}
+
+#[test]
 fn configurations_are_judged() {
     let judged = |yaml: &str| {
         let folder = Folder::new();
