@@ -7,8 +7,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use collector::config::components::receivers::ProxyRole;
 use collector::config::source::Outside;
-use collector::config::{self, Config, Diagnostic, Receiver};
+use collector::config::{self, Config, Diagnostic};
 use collector::dashboard::{self, Store};
 use collector::run::account::Balance;
 use collector::run::{Collector, END_MAX, Host, Listeners, Log, Setup, View};
@@ -89,7 +90,8 @@ fn load(options: &Options) -> Option<Config> {
         Ok(config) => {
             tell(&config.warnings);
             let receivers = config.receivers.iter();
-            for one in receivers.filter(|one| one.settings == Receiver::Proxy) {
+            let is_proxy = |role: ProxyRole| role == ProxyRole::Always;
+            for one in receivers.filter(|one| is_proxy(one.settings.proxy_role())) {
                 crate::say_error(&format!(
                     "warning: {}: the receiver '{}' receives nothing outside a proxy\n",
                     one.place, one.id

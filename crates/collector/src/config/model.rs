@@ -10,7 +10,7 @@ use super::components::exporters::Exporter;
 use super::components::extensions::Extension;
 use super::components::id::ComponentId;
 use super::components::processors::Processor;
-use super::components::receivers::Receiver;
+use super::components::receivers::{ProxyRole, Receiver};
 use super::components::{Role, Signal};
 use super::diagnostic::Diagnostic;
 use super::service::telemetry::Telemetry;
@@ -154,11 +154,13 @@ impl Config {
     /// first `otlp`.
     #[must_use]
     pub fn receivers_of_proxy(&self) -> Vec<&Component<Receiver>> {
-        let is_proxy = |one: &&Component<Receiver>| one.settings == Receiver::Proxy;
-        let is_otlp = |one: &&Component<Receiver>| matches!(one.settings, Receiver::Otlp(_));
-        let own: Vec<_> = self.receivers.iter().filter(is_proxy).collect();
+        let with = |role: ProxyRole| {
+            let receivers = self.receivers.iter();
+            receivers.filter(move |one| one.settings.proxy_role() == role)
+        };
+        let own: Vec<_> = with(ProxyRole::Always).collect();
         if own.is_empty() {
-            self.receivers.iter().find(is_otlp).into_iter().collect()
+            with(ProxyRole::Default).take(1).collect()
         } else {
             own
         }
@@ -174,7 +176,7 @@ impl Config {
         while let Some(pipeline) = left.pop() {
             for id in &pipeline.receivers {
                 match self.receiver(id) {
-                    Some(Receiver::Kafka(_)) => continue,
+                    Some(receiver) if receiver.reads_again() => continue,
                     Some(_) => return false,
                     None => {}
                 }

@@ -37,8 +37,8 @@ pub(super) fn sheet(view: &View) -> Sheet {
     receivers::write(view, &mut page);
     exporters::write(view, &mut page);
     storages(view, &mut page);
-    for (id, counts) in &view.members {
-        counts.describe(("receiver", id), &mut page);
+    for (id, source) in &view.sources {
+        source.describe(id, &mut page);
     }
     processors::write(view, &mut page);
     dashboard::write(view, &mut page);

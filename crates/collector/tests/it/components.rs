@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use spangate_collector::config::Extension;
 use spangate_collector::config::components::exporters::debug::{DebugExporter, Verbosity};
 use spangate_collector::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use spangate_collector::config::components::exporters::otlp_http::OtlpHttpExporter;
@@ -9,10 +10,10 @@ use spangate_collector::config::components::processors::action::{
     Action, AttributeValue, Source, When,
 };
 use spangate_collector::config::components::processors::resource::Resource;
+use spangate_collector::config::components::receivers::otlp::OtlpReceiver;
 use spangate_collector::config::service::telemetry::{LogLevel, MetricsLevel, Naming, Reader};
 use spangate_collector::config::shared::address::Listen;
 use spangate_collector::config::shared::queue::Sizer;
-use spangate_collector::config::{Extension, Receiver};
 use telemetry::settings::{Compression, Encoding, Pem};
 
 use crate::{errors, good, with_processors};
@@ -64,9 +65,7 @@ fn a_receiver_with_everything() {
         include_metadata: true
 ",
     ));
-    let Receiver::Otlp(otlp) = &config.receivers[0].settings else {
-        panic!("{config:?}");
-    };
+    let otlp: &OtlpReceiver = config.receivers[0].settings.get().expect("a receiver");
     let grpc = otlp.grpc.as_ref().expect("gRPC");
     assert!(matches!(&grpc.listen, Listen::Tcp { host, port: 4317, .. } if host == "::"));
     assert_eq!((grpc.message_bytes_max, grpc.streams_max), (64 << 20, 100));
@@ -144,9 +143,7 @@ fn a_disabled_protocol_is_off() {
     let (config, _) = good(&receiver(
         "    protocols: { grpc: { enabled: false }, http: }",
     ));
-    let Receiver::Otlp(otlp) = &config.receivers[0].settings else {
-        panic!("{config:?}");
-    };
+    let otlp: &OtlpReceiver = config.receivers[0].settings.get().expect("a receiver");
     assert!(otlp.grpc.is_none() && otlp.http.is_some());
 }
 

@@ -1,10 +1,12 @@
 //! Receivers and the load balancer, as users write them.
 
+use spangate_collector::config::Signal;
 use spangate_collector::config::components::exporters::load_balancing::{
     K8s, LoadBalancingExporter, Resolver, Routing,
 };
+use spangate_collector::config::components::receivers::jaeger::JaegerReceiver;
+use spangate_collector::config::components::receivers::zipkin::ZipkinReceiver;
 use spangate_collector::config::components::shared::address::Listen;
-use spangate_collector::config::{Receiver, Signal};
 
 use super::{errors, good};
 
@@ -25,18 +27,14 @@ fn exporter(kind: &str, options: &str) -> String {
 #[test]
 fn zipkin() {
     let (config, warnings) = good(&receiver("zipkin", ""));
-    let Receiver::Zipkin(zipkin) = &config.receivers[0].settings else {
-        panic!("{config:?}");
-    };
+    let zipkin: &ZipkinReceiver = config.receivers[0].settings.get().expect("a receiver");
     assert!(
         matches!(&zipkin.server.listen, Listen::Tcp { host, port: 9411, .. } if host == "localhost")
     );
     assert!(!zipkin.parse_string_tags);
     let text = "    endpoint: 0.0.0.0:9411\n    parse_string_tags: true\n    tls: { cert_file: c, key_file: k }\n    cors: { allowed_origins: ['*'] }\n    max_request_body_size: 1000";
     let (config, more) = good(&receiver("zipkin", text));
-    let Receiver::Zipkin(zipkin) = &config.receivers[0].settings else {
-        panic!("{config:?}");
-    };
+    let zipkin: &ZipkinReceiver = config.receivers[0].settings.get().expect("a receiver");
     assert!(zipkin.parse_string_tags && zipkin.server.tls.is_some());
     assert_eq!(zipkin.server.body_bytes_max, 1000);
     assert!(warnings.is_empty() && more.is_empty());
@@ -53,9 +51,7 @@ fn jaeger() {
     // As the Collector's own example writes it.
     let text = "    protocols:\n      grpc:\n      thrift_http:\n      thrift_compact:\n      thrift_binary:\n        endpoint: 0.0.0.0:6832\n        queue_size: 5_000\n        max_packet_size: 131_072\n        workers: 50\n        socket_buffer_size: 8_388_608";
     let (config, warnings) = good(&receiver("jaeger", text));
-    let Receiver::Jaeger(jaeger) = &config.receivers[0].settings else {
-        panic!("{config:?}");
-    };
+    let jaeger: &JaegerReceiver = config.receivers[0].settings.get().expect("a receiver");
     let port = |listen: &Listen| match listen {
         Listen::Tcp { port, .. } => *port,
         Listen::Unix(_) => 0,

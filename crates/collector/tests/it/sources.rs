@@ -2,8 +2,9 @@
 
 use spangate_collector::config::components::exporters::otlp_grpc::OtlpGrpcExporter;
 use spangate_collector::config::components::processors::batch::Batch;
+use spangate_collector::config::components::receivers::otlp::OtlpReceiver;
 use spangate_collector::config::shared::address::Listen;
-use spangate_collector::config::{Config, Options, Receiver};
+use spangate_collector::config::{Config, Options};
 
 use crate::{errors, good, load_files, with_processors};
 
@@ -301,9 +302,7 @@ fn several_documents_and_other_yaml() {
 #[test]
 fn a_whole_receiver_of_text_forms() {
     let (config, _) = load(&[BASE], &[]);
-    let Receiver::Otlp(otlp) = &config.receivers[0].settings else {
-        panic!("{config:?}");
-    };
+    let otlp: &OtlpReceiver = config.receivers[0].settings.get().expect("a receiver");
     let listen = &otlp.grpc.as_ref().expect("gRPC").listen;
     let Listen::Tcp { host, port, .. } = listen else {
         panic!("{listen:?}");

@@ -5,7 +5,6 @@ use crate::config::components::Role;
 use crate::config::components::exporters::Exporter;
 use crate::config::components::extensions::Extension;
 use crate::config::components::id::ComponentId;
-use crate::config::components::receivers::Receiver;
 use crate::config::components::shared::auth::{Side, fits, is_secret};
 use crate::config::components::shared::context::Context;
 use crate::config::definitions::{Definition, Definitions, Settings};
@@ -90,20 +89,9 @@ fn asked<'a>(definition: &'a Definition) -> Vec<Asked<'a>> {
         })
     };
     match &definition.settings {
-        Some(Settings::Receiver(Receiver::Otlp(receiver))) => {
-            let grpc = receiver.grpc.iter().filter_map(|grpc| grpc.auth.as_ref());
-            let http = receiver.http.iter();
-            let http = http.filter_map(|http| http.server.auth.as_ref());
-            grpc.chain(http).map(server).collect()
-        }
-        Some(Settings::Receiver(Receiver::Jaeger(receiver))) => {
-            let grpc = receiver.grpc.iter().filter_map(|grpc| grpc.auth.as_ref());
-            let http = receiver.thrift_http.iter();
-            let http = http.filter_map(|http| http.auth.as_ref());
-            grpc.chain(http).map(server).collect()
-        }
-        Some(Settings::Receiver(Receiver::Zipkin(receiver))) => {
-            receiver.server.auth.iter().map(server).collect()
+        Some(Settings::Receiver(receiver)) => {
+            let auths = receiver.server_auths().into_iter();
+            auths.map(server).collect()
         }
         Some(Settings::Exporter(exporter)) => {
             let server = exporter.server_auth().map(server);

@@ -27,7 +27,7 @@ pub struct Member(Infallible);
 pub fn start(
     _: &str,
     _: &KafkaReceiver,
-    _: (Arc<Intake>, Option<&Wanted>),
+    _: (Arc<Intake>, Option<Wanted>),
     _: (&Log, &Arc<Counts>),
 ) -> Result<Member, String> {
     Err(ABSENT.to_owned())

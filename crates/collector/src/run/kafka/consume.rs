@@ -63,7 +63,7 @@ const ENDS: u8 = 2;
 pub fn start(
     id: &str,
     settings: &KafkaReceiver,
-    (intake, wanted): (Arc<Intake>, Option<&Wanted>),
+    (intake, wanted): (Arc<Intake>, Option<Wanted>),
     (log, counts): (&Log, &Arc<Counts>),
 ) -> Result<Member, String> {
     let offsets = Offsets::new(settings.marking);
@@ -80,7 +80,7 @@ pub fn start(
         consumer,
         settings: settings.clone(),
         intake,
-        wanted: wanted.and_then(|wanted| wanted.of_receiver(true)),
+        wanted,
         holding: Holding::new(settings.error_backoff),
         offsets,
         stage: Arc::clone(&stage),

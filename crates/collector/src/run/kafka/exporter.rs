@@ -24,6 +24,6 @@ impl Target for Producer {
     }
 
     fn describe(&self, exporter: &str, sheet: &mut Sheet) {
-        self.counts.describe(("exporter", exporter), sheet);
+        self.counts.describe_as(("exporter", exporter), sheet);
     }
 }

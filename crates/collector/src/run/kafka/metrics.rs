@@ -8,7 +8,7 @@ type Owner<'a> = (&'static str, &'a str);
 
 impl Counts {
     /// Adds the metrics of a `receiver` or an `exporter`.
-    pub fn describe(&self, owner: Owner<'_>, sheet: &mut Sheet) {
+    pub fn describe_as(&self, owner: Owner<'_>, sheet: &mut Sheet) {
         let state = &self.all();
         outcomes(owner, state, sheet);
         if owner.0 == "receiver" {

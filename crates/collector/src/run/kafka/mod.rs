@@ -35,18 +35,16 @@ mod offsets;
 #[cfg(feature = "kafka")]
 mod produce;
 mod properties;
+mod receiver;
 #[cfg(test)]
 mod settings;
 #[cfg(test)]
 mod tests;
 
 #[cfg(not(feature = "kafka"))]
-pub(super) use absent::{Member, start};
-#[cfg(not(feature = "kafka"))]
-use absent::{Pending, Producer};
+use absent::{Member, Pending, Producer, start};
 #[cfg(feature = "kafka")]
-pub(super) use consume::{Member, start};
-pub(super) use counts::Counts;
-use counts::{Broker, Partition, State};
+use consume::{Member, start};
+use counts::{Broker, Counts, Partition, State};
 #[cfg(feature = "kafka")]
 use produce::{Pending, Producer};

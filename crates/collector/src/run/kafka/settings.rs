@@ -3,7 +3,7 @@
 use crate::config::components::exporters::kafka::KafkaExporter;
 use crate::config::components::receivers::kafka::KafkaReceiver;
 use crate::config::source::Outside;
-use crate::config::{Config, Options, Receiver, load};
+use crate::config::{Config, Options, load};
 
 fn config(receiver: &str, exporter: &str) -> Result<Config, String> {
     let yaml = format!(
@@ -21,10 +21,8 @@ fn config(receiver: &str, exporter: &str) -> Result<Config, String> {
 /// A receiver with these options.
 pub fn receiver(options: &str) -> KafkaReceiver {
     let config = config(options, "").unwrap_or_else(|faults| panic!("{options}: {faults}"));
-    match &config.receivers[0].settings {
-        Receiver::Kafka(receiver) => (**receiver).clone(),
-        other => panic!("{other:?}"),
-    }
+    let receiver: Option<&KafkaReceiver> = config.receivers[0].settings.get();
+    receiver.expect("a receiver").clone()
 }
 
 /// An exporter with these options.

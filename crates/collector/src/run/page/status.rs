@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Health, text};
 use crate::config::{Config, Signal};
+use crate::run::receive::SourceFailure;
 use crate::run::send::Failing;
 use crate::run::start::View;
 
@@ -27,6 +28,8 @@ pub(super) struct Status {
 struct Parts {
     id: String,
     signal: Signal,
+    /// By id.
+    receivers: Vec<String>,
     others: Vec<String>,
     /// By id.
     exporters: Vec<String>,
@@ -84,14 +87,15 @@ impl Status {
             let ids = pipeline.exporters.iter();
             let (exporters, connectors): (Vec<_>, Vec<_>) =
                 ids.partition(|id| config.exporter(id).is_some());
-            let receivers = pipeline.receivers.iter().map(|id| format!("receiver:{id}"));
+            let receivers = pipeline.receivers.iter().map(ToString::to_string);
             let processors = pipeline.processors.iter();
             let processors = processors.map(|id| format!("processor:{id}"));
             let connectors = connectors.iter().map(|id| format!("connector:{id}"));
             Parts {
                 id: pipeline.id.to_string(),
                 signal: pipeline.id.signal,
-                others: receivers.chain(processors).chain(connectors).collect(),
+                receivers: receivers.collect(),
+                others: processors.chain(connectors).collect(),
                 exporters: exporters.iter().map(ToString::to_string).collect(),
             }
         });
@@ -188,6 +192,11 @@ impl Status {
     fn pipeline(&self, pipeline: &Parts, is_verbose: bool) -> (State, Map<String, Value>) {
         let mut state = self.fine();
         let mut parts = Map::new();
+        for id in &pipeline.receivers {
+            let its = self.receiver(id);
+            parts.insert(format!("receiver:{id}"), its.shown().into());
+            state = state.and(its);
+        }
         for part in &pipeline.others {
             parts.insert(part.clone(), self.fine().shown().into());
         }
@@ -201,6 +210,20 @@ impl Status {
             shown.insert("components".into(), parts.into());
         }
         (state, shown)
+    }
+
+    fn receiver(&self, id: &str) -> State {
+        let mut sources = self.view.sources.iter();
+        let source = sources.find(|(own, _)| own == id);
+        let Some(SourceFailure { since_ns, why }) = source.and_then(|(_, state)| state.failing())
+        else {
+            return self.fine();
+        };
+        State {
+            is_healthy: self.is_recovering(since_ns),
+            since_ns,
+            error: Some(why),
+        }
     }
 
     fn exporter(&self, id: &str, signal: Signal) -> State {

@@ -9,15 +9,21 @@ mod frames;
 mod grpc;
 mod health;
 mod http;
+mod jaeger;
 mod listen;
 mod listeners;
+mod nop;
+mod otlp;
 mod protocol;
 mod serve;
+mod socket;
 mod spans;
+mod start;
 mod status;
 mod tls;
 mod udp;
 mod watched;
+mod zipkin;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -33,8 +39,9 @@ pub use health::Probe;
 pub use listen::{Listening, Opening, Sharing, listen};
 pub use listeners::Listeners;
 pub use protocol::{Answer, Protocol};
+pub use socket::Socket;
 pub use spans::Format;
-pub use udp::listen as listen_udp;
+pub use start::{RunningSource, Source, SourceDeps, SourceFailure, SourceState, StartReceiver};
 
 use super::account::Account;
 use super::charge::{Body, Charge, Memory};
@@ -43,7 +50,7 @@ use super::data::Batch;
 use super::origin::Origin;
 use super::storage::{Commit, Custody, Ending, Hold, Kept, Taken};
 use crate::config::Signal;
-use otlp::count;
+use ::otlp::count;
 use status::Fault;
 
 /// When there may be room for a request again.

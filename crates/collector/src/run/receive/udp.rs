@@ -125,7 +125,8 @@ async fn take(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Receiver, receiver};
+    use crate::config::components::receivers::jaeger::JaegerReceiver;
+    use crate::config::receiver;
 
     #[tokio::test]
     async fn the_buffer_of_a_socket_is_as_large_as_the_settings_say() {
@@ -134,10 +135,8 @@ mod tests {
             let settings = receiver(&format!(
                 "jaeger: {{ protocols: {{ thrift_compact: {agent}, thrift_binary: {agent} }} }}"
             ));
-            match settings {
-                Receiver::Jaeger(jaeger) => [jaeger.thrift_compact, jaeger.thrift_binary],
-                other => panic!("{other:?}"),
-            }
+            let jaeger: &JaegerReceiver = settings.get().expect("a receiver");
+            [jaeger.thrift_compact.clone(), jaeger.thrift_binary.clone()]
         };
         let size = |agent: &Option<Agent>| {
             let socket = open(agent.as_ref().expect("an agent"), Sharing::Alone);

@@ -1,9 +1,8 @@
 //! Putting a configuration together, and taking it down again.
 
 mod build;
-mod members;
 mod pages;
-mod sockets;
+mod sources;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,14 +16,15 @@ use traces::Store;
 
 use super::Log;
 use super::account::{Account, Balance};
-use super::kafka::{Counts, Member};
 use super::origin::Wanted;
 use super::own::Own;
 use super::page::Health;
 use super::part::{Part, Running};
 use super::process::memory_bytes;
 use super::process::passage::Passage;
-use super::receive::{Entrance, Intake, Listeners, Listening, Opening, Sharing};
+use super::receive::{
+    Entrance, Intake, Listeners, Listening, Opening, RunningSource, Sharing, SourceState,
+};
 use super::send::{Backends, Exit, Sender};
 use super::storage::{self, Opened, Recovery, StorageView};
 use super::tasks;
@@ -90,8 +90,8 @@ pub struct Collector {
     intakes: Vec<Arc<Intake>>,
     of_proxy: Arc<Intake>,
     listening: Vec<(String, Listening)>,
-    /// Receivers of Kafka.
-    members: Vec<Member>,
+    /// Receivers that fetch or make their data.
+    sources: Vec<Box<dyn RunningSource>>,
     /// Of each pipeline in the order in which data pass, pipelines before those that they feed; then
     /// what puts requests together for queues.
     stages: Vec<Arc<dyn Part>>,
@@ -121,8 +121,8 @@ pub struct View {
     pub parts: Vec<Running>,
     /// Queues of exporters, by id and signal.
     pub senders: Vec<(String, Signal, Arc<Sender>)>,
-    /// What receivers of Kafka count, by their ids.
-    pub(in crate::run) members: Vec<(String, Arc<Counts>)>,
+    /// Receivers that fetch or make their data, by their ids.
+    pub sources: Vec<(String, Arc<dyn SourceState>)>,
     /// Exporters with several back ends, by id.
     pub backends: Vec<(String, Arc<dyn Backends>)>,
     /// What waiting traces may take.
@@ -223,19 +223,11 @@ impl Collector {
         };
         let of_proxy = build.intake_of_proxy();
         let intakes = build.intakes()?;
-        let mut listening = Vec::new();
         let mut entrances = vec![Arc::clone(&of_proxy.entrance)];
-        for (component, intake) in &intakes {
-            listening.extend(sockets::open(
-                component,
-                intake,
-                opening,
-                (&mut entrances, &setup.log),
-            )?);
-        }
+        let listening = sources::open(&intakes, opening, &mut entrances, &setup.log)?;
         // A receiver that the configuration lacks has no metrics.
         entrances.retain(|one| !one.receiver.is_empty());
-        let fed = members::of(&intakes, &mut entrances, &setup.log);
+        let waiting = sources::of(&intakes, &mut entrances, wanted.as_ref(), &setup.log)?;
         let outsets = build.storages.outsets();
         let storages = build.storages.into_opened();
         let views = storages.iter();
@@ -246,7 +238,7 @@ impl Collector {
             processors: build.processors,
             parts: build.parts,
             senders: build.senders,
-            members: members::counts(&fed),
+            sources: sources::states(&waiting),
             backends: build.backends,
             budget: build.budget,
             storages: views.collect(),
@@ -269,12 +261,12 @@ impl Collector {
         let recovery = storage::start(&outsets, &intakes, &parts, &setup.log, move || {
             ready.ready(true);
         });
-        let members = members::start(fed, wanted.as_ref(), &setup.log)?;
+        let sources = sources::start(waiting)?;
         Ok(Collector {
             intakes,
             of_proxy,
             listening,
-            members,
+            sources,
             stages,
             exits: build.exits,
             pages,
@@ -307,7 +299,7 @@ impl Collector {
         for (_, listening) in &self.listening {
             listening.close();
         }
-        self.members.iter().for_each(Member::close);
+        self.sources.iter().for_each(|source| source.close());
         for (_, page) in &self.pages {
             page.close();
         }
@@ -325,14 +317,14 @@ impl Collector {
         self.end_with(Some(next)).await
     }
 
-    async fn end_with(self, next: Option<&View>) -> [Balance; 3] {
+    async fn end_with(mut self, next: Option<&View>) -> [Balance; 3] {
         let until = Instant::now() + END_MAX;
         self.health.ready(false);
         let intakes = || self.intakes.iter().chain([&self.of_proxy]);
         if next.is_none() {
             intakes().for_each(|intake| intake.close());
         }
-        self.members.iter().for_each(Member::close);
+        self.sources.iter().for_each(|source| source.close());
         self.recovery.end().await;
         let mut ends = tokio::task::JoinSet::new();
         for (_, listening) in self.listening {
@@ -343,6 +335,9 @@ impl Collector {
             };
         }
         tasks::ended(&mut ends).await;
+        for source in &mut self.sources {
+            source.closed().await;
+        }
         intakes().for_each(|intake| intake.close());
         for stage in &self.stages {
             stage.end(until, &self.log).await;
@@ -353,8 +348,8 @@ impl Collector {
         }
         tasks::ended(&mut ends).await;
         // All that will be settled is.
-        for member in self.members {
-            member.end().await;
+        for source in self.sources {
+            source.end().await;
         }
         for (_, storage) in self.storages {
             storage.end(&self.log).await;

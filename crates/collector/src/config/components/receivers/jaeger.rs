@@ -1,6 +1,7 @@
 //! `jaeger`: spans as Jaeger's clients and agents send them.
 
-use super::Receiver;
+use super::{Receiver, ReceiverSettings};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::address;
 use crate::config::components::shared::grpc::{self, GrpcServer};
 use crate::config::components::shared::http::{self, HttpServer};
@@ -19,6 +20,15 @@ pub struct JaegerReceiver {
     pub thrift_compact: Option<Agent>,
     /// `thrift_binary`
     pub thrift_binary: Option<Agent>,
+}
+
+impl ReceiverSettings for JaegerReceiver {
+    fn server_auths(&self) -> Vec<&ComponentId> {
+        let grpc = self.grpc.iter().filter_map(|grpc| grpc.auth.as_ref());
+        let http = self.thrift_http.iter();
+        let http = http.filter_map(|http| http.auth.as_ref());
+        grpc.chain(http).collect()
+    }
 }
 
 /// A UDP socket, as Jaeger's agent has it.
@@ -97,7 +107,7 @@ fn parse(section: &Section<'_>) -> Receiver {
             "must have 'grpc', 'thrift_http', 'thrift_compact' or 'thrift_binary'",
         );
     }
-    Receiver::Jaeger(Box::new(receiver))
+    Receiver::new(receiver)
 }
 
 fn agent(section: &Section<'_>) -> Agent {

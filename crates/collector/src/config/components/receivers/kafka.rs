@@ -1,6 +1,6 @@
 //! `kafka`: traces from the topics of a Kafka cluster, as a member of a consumer group.
 
-use super::Receiver;
+use super::{Receiver, ReceiverSettings};
 use crate::config::components::shared::kafka::{self, Encoding, Encodings, KafkaClient};
 use crate::config::components::shared::retry::{self, Retry};
 use crate::config::components::{EVERY, Entry, Parse, TRACES, name};
@@ -25,6 +25,12 @@ pub struct KafkaReceiver {
     pub extracted_headers: Vec<String>,
     /// What is failed is read again, after waits that grow; else its partition stands still.
     pub error_backoff: Option<Retry>,
+}
+
+impl ReceiverSettings for KafkaReceiver {
+    fn reads_again(&self) -> bool {
+        true
+    }
 }
 
 /// Topics.
@@ -157,7 +163,7 @@ fn parse(section: &Section<'_>) -> Receiver {
     let autocommit = section.section("autocommit");
     let commit_interval_ns = autocommit.duration_ns("interval");
     let extraction = section.section("header_extraction");
-    Receiver::Kafka(Box::new(KafkaReceiver {
+    Receiver::new(KafkaReceiver {
         client: kafka::client(section),
         traces: topics(section),
         group: group(section),
@@ -170,7 +176,7 @@ fn parse(section: &Section<'_>) -> Receiver {
             Vec::new()
         },
         error_backoff: retry::retry(&section.section("error_backoff")),
-    }))
+    })
 }
 
 fn topics(section: &Section<'_>) -> Topics {

@@ -1,7 +1,13 @@
 //! `nop`: a receiver of nothing.
 
-use super::Receiver;
+use super::{Receiver, ReceiverSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
+
+/// A receiver that receives nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NopReceiver;
+
+impl ReceiverSettings for NopReceiver {}
 
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("nop")],
@@ -9,5 +15,5 @@ pub(crate) const ENTRY: Entry = Entry {
     takes: EVERY,
     carries: EVERY,
     options: &[],
-    parse: Parse::Receiver(|_| Receiver::Nop),
+    parse: Parse::Receiver(|_| Receiver::new(NopReceiver)),
 };

@@ -1,6 +1,7 @@
 //! `otlp`: OTLP over gRPC and HTTP.
 
-use super::Receiver;
+use super::{ProxyRole, Receiver, ReceiverSettings};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::grpc::{self, GrpcServer};
 use crate::config::components::shared::http::{self, HttpServer};
 use crate::config::components::{EVERY, Entry, Parse, name};
@@ -14,6 +15,19 @@ pub struct OtlpReceiver {
     pub grpc: Option<GrpcServer>,
     /// `http`
     pub http: Option<OtlpHttpServer>,
+}
+
+impl ReceiverSettings for OtlpReceiver {
+    fn server_auths(&self) -> Vec<&ComponentId> {
+        let grpc = self.grpc.iter().filter_map(|grpc| grpc.auth.as_ref());
+        let http = self.http.iter();
+        let http = http.filter_map(|http| http.server.auth.as_ref());
+        grpc.chain(http).collect()
+    }
+
+    fn proxy_role(&self) -> ProxyRole {
+        ProxyRole::Default
+    }
 }
 
 /// `http`: the server, and the paths of the signals.
@@ -73,7 +87,7 @@ fn parse(section: &Section<'_>) -> Receiver {
     if is_none && written.is_some_and(|node| node.entries().iter().all(known)) {
         section.error("protocols", "must have 'grpc' or 'http'");
     }
-    Receiver::Otlp(Box::new(receiver))
+    Receiver::new(receiver)
 }
 
 fn http_server(section: &Section<'_>) -> OtlpHttpServer {

@@ -1,6 +1,7 @@
 //! `zipkin`: spans in Zipkin's JSON and protobuf, over HTTP.
 
-use super::Receiver;
+use super::{Receiver, ReceiverSettings};
+use crate::config::components::id::ComponentId;
 use crate::config::components::shared::http::{self, HttpServer};
 use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
@@ -12,6 +13,12 @@ pub struct ZipkinReceiver {
     pub server: HttpServer,
     /// Tags that look like numbers and truth values become such.
     pub parse_string_tags: bool,
+}
+
+impl ReceiverSettings for ZipkinReceiver {
+    fn server_auths(&self) -> Vec<&ComponentId> {
+        self.server.auth.iter().collect()
+    }
 }
 
 #[rustfmt::skip]
@@ -30,8 +37,8 @@ pub(crate) const ENTRY: Entry = Entry {
 };
 
 fn parse(section: &Section<'_>) -> Receiver {
-    Receiver::Zipkin(Box::new(ZipkinReceiver {
+    Receiver::new(ZipkinReceiver {
         server: http::server(section),
         parse_string_tags: section.flag("parse_string_tags"),
-    }))
+    })
 }
