@@ -157,9 +157,10 @@ pub(crate) fn connector(text: &str, takes: Signal) -> Connector {
 #[cfg(test)]
 fn piped(receiver: &str, exporter: &str) -> Config {
     let [from, to] = [receiver, exporter].map(|text| text.split(':').next().unwrap_or_default());
-    let entry = Role::Exporter.entry(to);
-    let signal = entry.and_then(|entry| entry.takes.first().copied());
-    let signal = signal.unwrap_or(Signal::Traces);
+    let takes = |role: Role, kind: &str| role.entry(kind).map_or(&[][..], |entry| entry.takes);
+    let mut signals = takes(Role::Exporter, to).iter();
+    let signal = signals.find(|signal| takes(Role::Receiver, from).contains(signal));
+    let signal = signal.copied().unwrap_or(Signal::Traces);
     let yaml = format!(
         "yaml:{{ receivers: {{ {receiver} }}, exporters: {{ {exporter} }}, \
          service: {{ pipelines: {{ {signal}: {{ receivers: [{from}], exporters: [{to}] }} }} }} }}"

@@ -4,6 +4,7 @@ use spangate_collector::config::Signal;
 use spangate_collector::config::components::exporters::load_balancing::{
     K8s, LoadBalancingExporter, Resolver, Routing,
 };
+use spangate_collector::config::components::receivers::host_metrics::HostMetricsReceiver;
 use spangate_collector::config::components::receivers::jaeger::JaegerReceiver;
 use spangate_collector::config::components::receivers::zipkin::ZipkinReceiver;
 use spangate_collector::config::components::shared::address::Listen;
@@ -257,5 +258,74 @@ fn only_traces_are_balanced() {
             .iter()
             .any(|warning| warning.contains("loadbalancing")),
         "{warnings:?}"
+    );
+}
+
+/// A configuration whose only receiver is `host_metrics`, in a pipeline of metrics.
+fn host_metrics(options: &str) -> String {
+    format!(
+        "service: {{ pipelines: {{ metrics: {{ receivers: [host_metrics], exporters: [nop] }} }} }}\nexporters: {{ nop: }}\nreceivers:\n  host_metrics:\n{options}"
+    )
+}
+
+#[test]
+fn host_metrics_is_refused_where_the_collector_refuses_it() {
+    let cases = [
+        (
+            "    scrapers:",
+            "scrapers: must specify at least one scraper when using hostmetrics receiver",
+        ),
+        (
+            "    collection_interval: 0s\n    scrapers: { cpu: }",
+            "collection_interval: requires positive value",
+        ),
+        (
+            "    scrapers: { disk: { include: { devices: [a] } } }",
+            "scrapers::disk::include: unrecognized match_type: '', valid types are: [regexp strict]",
+        ),
+        (
+            "    scrapers: { disk: { exclude: { devices: ['['], match_type: regexp } } }",
+            "scrapers::disk::exclude::devices: '[' is no regular expression",
+        ),
+        (
+            "    scrapers: { process: }",
+            "scrapers::process: not supported: this scraper is not built in",
+        ),
+        (
+            "    scrapers: { cpu: , system: { metrics: { system.uptime: { enabled: true } } } }",
+            "scrapers::system: not supported: this scraper is not built in",
+        ),
+        (
+            "    scrapers: { cpu: { metrics: { system.cpu.time: { attributes: [cpu] } } } }",
+            "attributes: not supported: points of a metric are not aggregated over attributes",
+        ),
+        (
+            "    scrapers: { cup: }",
+            "unknown key (did you mean 'cpu'?)",
+        ),
+    ];
+    for (options, error) in cases {
+        let errors = errors(&host_metrics(options));
+        assert!(errors[0].contains(error), "{options}: {errors:?}");
+        assert_eq!(errors.len(), 1, "{errors:?}");
+    }
+}
+
+#[test]
+fn host_metrics_has_the_defaults_of_the_collector() {
+    let (config, warnings) = good(&host_metrics("    scrapers: { load: }"));
+    assert!(warnings.is_empty(), "{warnings:?}");
+    let host: &HostMetricsReceiver = config.receivers[0].settings.get().expect("a receiver");
+    assert_eq!(host.collection_interval_ns, 60_000_000_000);
+    assert_eq!(host.initial_delay_ns, 1_000_000_000);
+    assert_eq!((&host.root_path, host.scrapers.len()), (&None, 1));
+    // The old name, and a pipeline of logs, which gets nothing.
+    let old = host_metrics("    scrapers: { load: }").replace("host_metrics", "hostmetrics");
+    let (config, _) = good(&old);
+    assert!(
+        config.receivers[0]
+            .settings
+            .get::<HostMetricsReceiver>()
+            .is_some()
     );
 }

@@ -8,6 +8,7 @@ mod entrance;
 mod frames;
 mod grpc;
 mod health;
+mod host;
 mod http;
 mod jaeger;
 mod listen;
@@ -15,6 +16,7 @@ mod listeners;
 mod nop;
 mod otlp;
 mod protocol;
+mod scrape;
 mod serve;
 mod socket;
 mod spans;
@@ -189,6 +191,20 @@ impl Intake {
             Ending::Failed => Err(Refusal::busy(FAILED_AFTER, &FAILED.into())),
             Ending::Never => Err(Refusal::Malformed(NEVER.into())),
         }
+    }
+
+    /// The same of a request that the receiver has made itself, and that is lost if it is not taken:
+    /// a lack of memory counts as a refusal too.
+    ///
+    /// # Errors
+    /// Why it is not taken.
+    async fn take_made(&self, signal: Signal, bytes: Bytes) -> Result<(), Refusal> {
+        if let Err(refusal) = self.charge(&bytes) {
+            let records = self.count(signal, &bytes)?;
+            self.entrance.count(signal, records, Fate::Refused);
+            return Err(self.refused(signal, records, refusal));
+        }
+        self.take(signal, bytes).await
     }
 
     /// The same of a request whose client is known, and is told.

@@ -3,6 +3,7 @@
 //! A kind is a file of settings here, which implements [`ReceiverSettings`], a file in `run/receive`,
 //! which implements [`StartReceiver`], and an entry of [`ENTRIES`].
 
+pub mod host_metrics;
 pub mod jaeger;
 pub mod kafka;
 pub mod nop;
@@ -62,6 +63,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     zipkin::ENTRY,
     jaeger::ENTRY,
     kafka::ENTRY,
+    host_metrics::ENTRY,
     nop::ENTRY,
     proxy::ENTRY,
 ];

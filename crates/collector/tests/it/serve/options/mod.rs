@@ -7,6 +7,7 @@ mod detection;
 mod exporter;
 mod files;
 mod health;
+mod host_metrics;
 mod pages;
 mod pings;
 mod policies;
