@@ -8,10 +8,11 @@ use collector::config::components::processors::attributes::Attributes;
 use collector::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler, Source as HashSource,
 };
+use collector::config::components::processors::redaction::{Mask, Redaction, Summary};
 use collector::config::components::processors::resource::Resource;
 use collector::run::process::edit::{Edited, Fields, Value};
 use collector::run::process::probabilistic_sampler::Sampler;
-use collector::run::process::{attributes, resource};
+use collector::run::process::{attributes, redaction, resource};
 use std::sync::LazyLock;
 
 /// Compiled once: the same for all inputs.
@@ -19,6 +20,7 @@ struct Editors {
     change: attributes::Editor,
     set: attributes::Editor,
     resource: resource::Editor,
+    redaction: redaction::Editor,
     samplers: [Sampler; 3],
 }
 
@@ -36,6 +38,7 @@ static EDITORS: LazyLock<Editors> = LazyLock::new(|| {
         change: attributes(all()),
         set: attributes(vec![upsert("a", AttributeValue::Int(5))]),
         resource: resource::Editor::new(&resource).expect("settings that compile"),
+        redaction: redaction::Editor::new(&redacting()).expect("settings that compile"),
         samplers: [Mode::HashSeed, Mode::Equalizing, Mode::Proportional].map(sampler),
     }
 });
@@ -90,6 +93,23 @@ fn all() -> Vec<Action> {
     ]
 }
 
+/// Something of every option.
+fn redacting() -> Redaction {
+    let one = |text: &str| vec![text.to_owned()];
+    Redaction {
+        allows_all_keys: false,
+        allowed_keys: ["a", "b", "c", "k"].map(str::to_owned).to_vec(),
+        ignored_keys: one("c"),
+        ignored_key_patterns: one("^ignored"),
+        blocked_key_patterns: one("^k"),
+        blocked_values: one("[x-z]+|[0-9]"),
+        allowed_values: one("^ok"),
+        reads_all_types: true,
+        mask: Mask::Asterisks,
+        summary: Summary::Keys,
+    }
+}
+
 fn sampler(mode: Mode) -> Sampler {
     Sampler::new(&ProbabilisticSampler {
         percentage: 50.0,
@@ -116,6 +136,9 @@ pub fn collector_edit(data: &[u8]) {
             let bytes = edited.bytes.as_deref().unwrap_or(data);
             let again = editors.set.edit(signal, bytes, None).expect("a request");
             assert!(again.bytes.is_none());
+        }
+        if let Ok(edited) = editors.redaction.edit(signal, data) {
+            holds(data, &edited);
         }
         for sampler in &editors.samplers {
             if let Ok(sampled) = sampler.sample(signal, data) {

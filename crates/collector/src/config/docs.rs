@@ -74,6 +74,7 @@ pub fn collector_markdown() -> String {
     out.push_str(PROMETHEUS);
     out.push_str(PROXIES);
     out.push_str(KAFKA);
+    out.push_str(REDACTION);
     out.push_str(CONNECTORS);
     ottl(&mut out);
     limits(&mut out);
@@ -269,6 +270,18 @@ label `node_id`, and none has `server.address`. They are `otelcol_kafka_receiver
 `otelcol_kafka_exporter_records` and `_bytes_uncompressed`, `otelcol_kafka_broker_connects` and
 `_closed`; `_messages` is the old name of `_records`. Missing are latencies, throttling, and bytes
 as brokers count them.
+";
+
+const REDACTION: &str = "
+## What `redaction` looks at
+
+- Attributes of resources, scopes, spans, events of spans, data points and log records, and the bodies of log records at any depth. As in the
+  Collector, it does not look at names, links of spans, exemplars and metadata of metrics.
+- An ignored key comes first, then keys that are not allowed, then allowed values, then blocked keys, then blocked values. In bodies, blocked keys
+  come before allowed values, and keys are compared at each level by themselves.
+- Without `redact_all_types` an attribute that is no text counts as an empty text. In bodies all types are looked at.
+- A summary of one record names keys of 64 KiB at most; of further ones only the count is told. A request whose masked values take more than
+  128 MiB is refused.
 ";
 
 const CONNECTORS: &str = "

@@ -157,6 +157,42 @@ fn what_cannot_be_of_pods_is_told() {
 }
 
 #[test]
+fn redactions_that_are_wrong() {
+    for (options, error) in [
+        (
+            "blocked_values: ['a', '(']",
+            "blocked_values: '(' is no regular expression: unclosed group",
+        ),
+        (
+            "hash_function: sha256",
+            "hash_function: must be one of md5, sha1, sha3, hmac-sha256, hmac-sha512, not 'sha256'",
+        ),
+        (
+            "hash_function: hmac-sha512, hmac_key: short",
+            "hmac_key: must have at least 64 bytes for hmac-sha512, and has 5",
+        ),
+        (
+            "url_sanitizer: { enabled: true }",
+            "url_sanitizer: not supported: a model that was trained for the Collector decides what is replaced; use 'blocked_values'",
+        ),
+        (
+            "db_sanitizer: { sql: { enabled: true } }",
+            "db_sanitizer: not supported: statements of databases are not parsed; use 'blocked_values'",
+        ),
+    ] {
+        let options = format!("  redaction: {{ {options} }}");
+        let found = errors(&with_processors("redaction", &options));
+        let wanted = format!("processors::redaction::{error}");
+        assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
+    }
+    let (_, warnings) = good(&with_processors(
+        "redaction",
+        "  redaction: { summary: all }",
+    ));
+    assert!(warnings[0].ends_with("summary: is not known: it is taken for silent"));
+}
+
+#[test]
 fn the_port_of_grpc_is_none_of_an_exporter_over_http() {
     let text = |endpoint: &str| {
         format!(

@@ -16,6 +16,7 @@ pub mod memory_limiter;
 pub mod outside;
 pub mod passage;
 pub mod probabilistic_sampler;
+pub mod redaction;
 pub mod resource;
 pub mod resource_detection;
 mod start;

@@ -15,6 +15,7 @@ pub mod memory_limiter;
 pub mod order;
 pub mod probabilistic_sampler;
 pub mod records;
+pub mod redaction;
 pub mod resource;
 pub mod resource_detection;
 pub mod statements;
@@ -96,6 +97,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     attributes::ENTRY,
     filter::ENTRY,
     transform::ENTRY,
+    redaction::ENTRY,
     resource_detection::ENTRY,
     k8s_attributes::ENTRY,
     gone::QUEUED_RETRY,

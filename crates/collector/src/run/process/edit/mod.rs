@@ -206,6 +206,41 @@ pub fn edit_fields<'a>(
     })
 }
 
+/// Changes the message under [`FIRST`], where there is one, and the messages under [`SECOND`]. A
+/// changed first one stands in front.
+///
+/// # Errors
+/// The message is malformed; `out` is of no account then.
+pub fn edit_both<'a>(
+    message: &'a [u8],
+    out: &mut Vec<u8>,
+    edit_first: impl FnOnce(&[u8], &mut Vec<u8>) -> Result<Outcome, Malformed>,
+    edit_second: &mut EditField<'_, 'a>,
+) -> Result<Outcome, Malformed> {
+    let first = match joined(message, FIRST)? {
+        Some(first) => put(out, FIRST, b"", |out| edit_first(&first, out))?,
+        None => Outcome::Same,
+    };
+    let mut is_changed = first != Outcome::Same;
+    for field in Fields::new(message) {
+        let field = field?;
+        match field.value {
+            Value::Bytes(inner) if field.key == SECOND => {
+                let outcome = put(out, SECOND, field.whole, |out| edit_second(inner, out))?;
+                is_changed |= outcome != Outcome::Same;
+            }
+            _ if field.key >> 3 == SECOND >> 3 => return Err(Malformed::WireType),
+            _ if field.key == FIRST && first != Outcome::Same => {}
+            _ => out.extend_from_slice(field.whole),
+        }
+    }
+    Ok(if is_changed {
+        Outcome::Changed
+    } else {
+        Outcome::Same
+    })
+}
+
 /// Writes a field that is a message: what it becomes, or as it came.
 fn put(
     out: &mut Vec<u8>,

@@ -12,7 +12,7 @@ mod random;
 mod sampler;
 mod span_names;
 mod statements;
-mod transform;
+pub mod transform;
 
 use std::sync::{Arc, Mutex};
 

@@ -15,6 +15,7 @@ mod processors;
 mod proxy;
 mod receiver;
 mod records;
+mod redaction;
 mod samplers;
 mod shares;
 mod tls;
