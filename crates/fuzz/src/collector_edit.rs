@@ -5,6 +5,9 @@ use collector::config::components::processors::action::{
     Action, AttributeValue, Source, Type, When,
 };
 use collector::config::components::processors::attributes::Attributes;
+use collector::config::components::processors::cumulative_to_delta::{
+    CumulativeToDelta, InitialValue, MetricMatch,
+};
 use collector::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler, Source as HashSource,
 };
@@ -12,7 +15,7 @@ use collector::config::components::processors::redaction::{Mask, Redaction, Summ
 use collector::config::components::processors::resource::Resource;
 use collector::run::process::edit::{Edited, Fields, Value};
 use collector::run::process::probabilistic_sampler::Sampler;
-use collector::run::process::{attributes, redaction, resource};
+use collector::run::process::{attributes, cumulative_to_delta, redaction, resource};
 use std::sync::LazyLock;
 
 /// Compiled once: the same for all inputs.
@@ -149,6 +152,35 @@ pub fn collector_edit(data: &[u8]) {
     }
     if let Ok(edited) = editors.resource.edit(data, None) {
         holds(data, &edited);
+    }
+    to_deltas(data);
+}
+
+/// Streams that are remembered: a request that comes again has the same points.
+fn to_deltas(data: &[u8]) {
+    let settings = CumulativeToDelta {
+        include: MetricMatch::default(),
+        exclude: MetricMatch::default(),
+        max_staleness_ns: 0,
+        initial_value: InitialValue::Keep,
+    };
+    let editor = cumulative_to_delta::Editor::new(&settings, 0).expect("settings that compile");
+    for _ in 0..2 {
+        if let Ok(converted) = editor.edit(data) {
+            points_hold(data, &converted.keep());
+        }
+    }
+}
+
+/// As many data points as before, less those that were dropped, if the request is whole.
+fn points_hold(before: &[u8], edited: &Edited) {
+    let points = |request| otlp::count::records(Signal::Metrics, request);
+    let after = edited.bytes.as_deref().unwrap_or(before);
+    if let Ok(before) = points(before) {
+        assert_eq!(
+            points(after).map(|after| after + edited.dropped),
+            Ok(before)
+        );
     }
 }
 

@@ -34,6 +34,13 @@ pub fn uint(out: &mut Vec<u8>, field: u32, value: u64) {
     varint(out, value);
 }
 
+/// A field of type `sint32`, whose sign is in its lowest bit.
+#[inline]
+pub fn sint(out: &mut Vec<u8>, field: u32, value: i32) {
+    let zigzag = (value << 1 ^ value >> 31).cast_unsigned();
+    uint(out, field, u64::from(zigzag));
+}
+
 /// A field of type `fixed64` or `sfixed64`.
 #[inline]
 pub fn fixed64(out: &mut Vec<u8>, field: u32, value: u64) {

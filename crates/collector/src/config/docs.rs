@@ -75,6 +75,7 @@ pub fn collector_markdown() -> String {
     out.push_str(PROXIES);
     out.push_str(KAFKA);
     out.push_str(REDACTION);
+    out.push_str(STREAMS);
     out.push_str(CONNECTORS);
     ottl(&mut out);
     limits(&mut out);
@@ -282,6 +283,18 @@ const REDACTION: &str = "
 - Without `redact_all_types` an attribute that is no text counts as an empty text. In bodies all types are looked at.
 - A summary of one record names keys of 64 KiB at most; of further ones only the count is told. A request whose masked values take more than
   128 MiB is refused.
+";
+
+const STREAMS: &str = "
+## Metrics that are remembered
+
+- `cumulativetodelta` remembers the last data point of each stream: 1048576 streams and 256 MiB of buckets at most. Data points of
+  further streams are dropped, with the reason `limit` in `otelcol_cumulativetodelta_datapoints_dropped`.
+- A stream is told by its resource, scope (with its schema URL), name, unit, kind, attributes and start time. It is forgotten when no data point has
+  come for `max_staleness`, by the time of the collector.
+- A batch that the next component does not take is forgotten again, so that it may be sent once more. Data points must come in their order: one
+  that is less than the last one counts as a reset.
+- As in the Collector, the first data point with `initial_value: keep` has no start time, and a histogram that was reset is passed on whole.
 ";
 
 const CONNECTORS: &str = "

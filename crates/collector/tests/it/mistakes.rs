@@ -193,6 +193,36 @@ fn redactions_that_are_wrong() {
 }
 
 #[test]
+fn matches_of_cumulative_metrics_that_are_wrong() {
+    for (options, error) in [
+        (
+            "include: { metrics: [a] }",
+            "include: match_type must be set if metrics are supplied",
+        ),
+        (
+            "exclude: { match_type: strict }",
+            "exclude: metrics must be supplied if match_type is set",
+        ),
+        (
+            "include: { match_type: regexp, metrics: ['('] }",
+            "include::metrics: '(' is no regular expression: unclosed group",
+        ),
+        (
+            "include: { metric_types: [gauge] }",
+            "include::metric_types: found invalid metric type 'gauge': use sum, histogram or exponentialhistogram",
+        ),
+    ] {
+        let text = format!(
+            "receivers: {{ nop: }}\nexporters: {{ nop: }}\nprocessors: {{ cumulativetodelta: {{ {options} }} }}\n\
+             service: {{ pipelines: {{ metrics: {{ receivers: [nop], processors: [cumulativetodelta], exporters: [nop] }} }} }}"
+        );
+        let found = errors(&text);
+        let wanted = format!("processors::cumulativetodelta::{error}");
+        assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
+    }
+}
+
+#[test]
 fn the_port_of_grpc_is_none_of_an_exporter_over_http() {
     let text = |endpoint: &str| {
         format!(

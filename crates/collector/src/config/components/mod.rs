@@ -92,6 +92,8 @@ impl fmt::Display for Role {
 
 /// All signals.
 pub(crate) const EVERY: &[Signal] = &Signal::ALL;
+/// Metrics only.
+pub(crate) const METRICS: &[Signal] = &[Signal::Metrics];
 /// Spans only.
 pub(crate) const TRACES: &[Signal] = &[Signal::Traces];
 

@@ -5,6 +5,7 @@ pub(in crate::run) mod around;
 pub mod attributes;
 pub mod batch;
 pub mod client;
+pub mod cumulative_to_delta;
 pub mod dashboard;
 pub mod edit;
 pub mod failures;
@@ -20,6 +21,7 @@ pub mod redaction;
 pub mod resource;
 pub mod resource_detection;
 mod start;
+pub mod streams;
 pub mod tail;
 pub mod transform;
 

@@ -6,6 +6,7 @@
 pub mod action;
 pub mod attributes;
 pub mod batch;
+pub mod cumulative_to_delta;
 pub mod filter;
 mod gone;
 pub mod group_by_trace;
@@ -98,6 +99,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     filter::ENTRY,
     transform::ENTRY,
     redaction::ENTRY,
+    cumulative_to_delta::ENTRY,
     resource_detection::ENTRY,
     k8s_attributes::ENTRY,
     gone::QUEUED_RETRY,

@@ -47,13 +47,13 @@ const ATTRIBUTE: &[Opt] = &[
     opt("value", Kind::Any, "", "its value; any where it is not written"),
 ];
 #[rustfmt::skip]
-const CACHE: &[Opt] = &[
+pub(crate) const CACHE: &[Opt] = &[
     opt("cacheenabled", Kind::Flag, "false", "results are remembered"),
     opt("cachemaxnumentries", Kind::Int(0, i64::MAX), "0", "how many"),
 ];
 const NO_EXPR: &str =
     "the language expr is not supported: write conditions in OTTL ('metric_conditions')";
-const NO_CACHE: &str = "results are not remembered: matches are fast without";
+pub(crate) const NO_CACHE: &str = "results are not remembered: matches are fast without";
 
 /// Options of a match of metrics.
 #[rustfmt::skip]

@@ -12,6 +12,7 @@ mod random;
 mod sampler;
 mod span_names;
 mod statements;
+pub mod streams;
 pub mod transform;
 
 use std::sync::{Arc, Mutex};

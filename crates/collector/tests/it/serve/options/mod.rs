@@ -18,6 +18,7 @@ mod records;
 mod redaction;
 mod samplers;
 mod shares;
+mod streams;
 mod tls;
 
 use super::*;
