@@ -8,6 +8,7 @@ use collector::config::components::processors::attributes::Attributes;
 use collector::config::components::processors::cumulative_to_delta::{
     CumulativeToDelta, InitialValue, MetricMatch,
 };
+use collector::config::components::processors::delta_to_cumulative::DeltaToCumulative;
 use collector::config::components::processors::probabilistic_sampler::{
     Mode, ProbabilisticSampler, Source as HashSource,
 };
@@ -15,7 +16,9 @@ use collector::config::components::processors::redaction::{Mask, Redaction, Summ
 use collector::config::components::processors::resource::Resource;
 use collector::run::process::edit::{Edited, Fields, Value};
 use collector::run::process::probabilistic_sampler::Sampler;
-use collector::run::process::{attributes, cumulative_to_delta, redaction, resource};
+use collector::run::process::{
+    attributes, cumulative_to_delta, delta_to_cumulative, redaction, resource,
+};
 use std::sync::LazyLock;
 
 /// Compiled once: the same for all inputs.
@@ -153,11 +156,11 @@ pub fn collector_edit(data: &[u8]) {
     if let Ok(edited) = editors.resource.edit(data, None) {
         holds(data, &edited);
     }
-    to_deltas(data);
+    streams(data);
 }
 
 /// Streams that are remembered: a request that comes again has the same points.
-fn to_deltas(data: &[u8]) {
+fn streams(data: &[u8]) {
     let settings = CumulativeToDelta {
         include: MetricMatch::default(),
         exclude: MetricMatch::default(),
@@ -165,8 +168,15 @@ fn to_deltas(data: &[u8]) {
         initial_value: InitialValue::Keep,
     };
     let editor = cumulative_to_delta::Editor::new(&settings, 0).expect("settings that compile");
+    let totals = delta_to_cumulative::Editor::new(&DeltaToCumulative {
+        max_stale_ns: 1,
+        streams_max: 8,
+    });
     for _ in 0..2 {
         if let Ok(converted) = editor.edit(data) {
+            points_hold(data, &converted.keep());
+        }
+        if let Ok(converted) = totals.edit(data) {
             points_hold(data, &converted.keep());
         }
     }

@@ -290,8 +290,10 @@ const STREAMS: &str = "
 
 - `cumulativetodelta` remembers the last data point of each stream: 1048576 streams and 256 MiB of buckets at most. Data points of
   further streams are dropped, with the reason `limit` in `otelcol_cumulativetodelta_datapoints_dropped`.
-- A stream is told by its resource, scope (with its schema URL), name, unit, kind, attributes and start time. It is forgotten when no data point has
-  come for `max_staleness`, by the time of the collector.
+- `deltatocumulative` remembers the sum of each stream, within the same bounds. Data points that are not later than the one before, or
+  whose start time is before that of the sum, are dropped: see `error` in `otelcol_deltatocumulative_datapoints`.
+- A stream is told by its resource, scope (with its schema URL), name, unit, kind and attributes, and that of `cumulativetodelta` by its start time
+  too. It is forgotten when no data point has come for `max_staleness` or `max_stale`, by the time of the collector.
 - A batch that the next component does not take is forgotten again, so that it may be sent once more. Data points must come in their order: one
   that is less than the last one counts as a reset.
 - As in the Collector, the first data point with `initial_value: keep` has no start time, and a histogram that was reset is passed on whole.

@@ -193,7 +193,7 @@ fn redactions_that_are_wrong() {
 }
 
 #[test]
-fn matches_of_cumulative_metrics_that_are_wrong() {
+fn options_of_streams_that_are_wrong() {
     for (options, error) in [
         (
             "include: { metrics: [a] }",
@@ -218,6 +218,21 @@ fn matches_of_cumulative_metrics_that_are_wrong() {
         );
         let found = errors(&text);
         let wanted = format!("processors::cumulativetodelta::{error}");
+        assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
+    }
+    for (options, error) in [
+        ("max_stale: 0s", "max_stale: must be a positive duration"),
+        (
+            "storage: file_storage",
+            "storage: not supported: sums are kept in memory only",
+        ),
+    ] {
+        let text = format!(
+            "receivers: {{ nop: }}\nexporters: {{ nop: }}\nprocessors: {{ deltatocumulative: {{ {options} }} }}\n\
+             service: {{ pipelines: {{ metrics: {{ receivers: [nop], processors: [deltatocumulative], exporters: [nop] }} }} }}"
+        );
+        let found = errors(&text);
+        let wanted = format!("processors::deltatocumulative::{error}");
         assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
     }
 }

@@ -32,7 +32,7 @@ const RECEIVERS: &[&str] = &[
 
 #[rustfmt::skip]
 const PROCESSORS: &[&str] = &[
-    "deltatocumulative", "deltatorate",
+    "deltatorate",
     "elasticapm", "logdedup", "log_dedup", "span", "routing", "groupbyattrs", "metricsgeneration", "metricstransform", "metrics_transform", "metricstarttime",
     "interval", "geoip", "remotetap", "schema", "sumologic", "datadog", "coralogix", "unroll", "isolationforest", "dnslookup", "lookup", "spanmetrics", "servicegraph",
     "experimental_metricsgeneration", "intervalprocessor", "queuebatch", "logstransform", "genainormalizer", "yang_grpc",

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod client;
 pub mod cumulative_to_delta;
 pub mod dashboard;
+pub mod delta_to_cumulative;
 pub mod edit;
 pub mod failures;
 pub mod filter;

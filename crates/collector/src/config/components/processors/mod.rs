@@ -7,6 +7,7 @@ pub mod action;
 pub mod attributes;
 pub mod batch;
 pub mod cumulative_to_delta;
+pub mod delta_to_cumulative;
 pub mod filter;
 mod gone;
 pub mod group_by_trace;
@@ -100,6 +101,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     transform::ENTRY,
     redaction::ENTRY,
     cumulative_to_delta::ENTRY,
+    delta_to_cumulative::ENTRY,
     resource_detection::ENTRY,
     k8s_attributes::ENTRY,
     gone::QUEUED_RETRY,

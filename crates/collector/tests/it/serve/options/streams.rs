@@ -160,11 +160,11 @@ async fn lines(collector: &Collector, name: &str) -> Vec<String> {
 async fn streams_and_their_data_points_are_on_the_page_of_metrics() {
     let collector = start(
         "receivers: { otlp: { protocols: { http: { endpoint: '127.0.0.1:0' } } } }
-processors: { cumulativetodelta: }
+processors: { cumulativetodelta: , deltatocumulative: { max_streams: 2 } }
 exporters: { nop: }
 service:
   telemetry: { metrics: { readers: [ { pull: { exporter: { prometheus: { host: 127.0.0.1, port: 0 } } } } ] } }
-  pipelines: { metrics: { receivers: [otlp], processors: [cumulativetodelta], exporters: [nop] } }",
+  pipelines: { metrics: { receivers: [otlp], processors: [cumulativetodelta, deltatocumulative], exporters: [nop] } }",
     );
     for (time, count) in [(10, 5), (11, 7), (12, 6)] {
         let body = metrics(2, time, count);
@@ -182,4 +182,33 @@ service:
             "streams_tracked  2",
         ]
     );
+    assert_eq!(
+        lines(&collector, "otelcol_deltatocumulative_").await,
+        [
+            "datapoints  3",
+            "streams_tracked  2",
+            "streams_limit  2",
+            "streams_max_stale  300",
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn deltas_are_added_up_as_the_options_say() {
+    let of = |sum: u64, histogram: u64| {
+        vec![("sum".to_owned(), sum), ("histogram".to_owned(), histogram)]
+    };
+    for (options, expected) in [
+        // After five minutes a stream begins again.
+        ("", vec![of(5, 5), of(12, 12), of(10, 10)]),
+        ("max_stale: 3h", vec![of(5, 5), of(12, 12), of(22, 22)]),
+    ] {
+        let processor = format!("deltatocumulative: {{ {options} }}");
+        let counts = counts(&processor, 1, [5, 7, 10]).await;
+        assert_eq!(counts, expected, "{options}");
+    }
+    let one = |count: u64| vec![("sum".to_owned(), count)];
+    let processor = "deltatocumulative: { max_streams: 1, max_stale: 3h }";
+    let counts = counts(processor, 1, [5, 7, 10]).await;
+    assert_eq!(counts, [one(5), one(12), one(22)]);
 }
