@@ -61,11 +61,11 @@ fn connect(
     }
 }
 
-/// Whether a request may be sent as early data, which anybody may repeat: it asks only to read (RFC
-/// 8470 §2), and its head is here and stays.
+/// Whether a request may be sent as early data, which anybody may repeat: as it is sent it asks only
+/// to read (RFC 8470 §2), and its head is here and stays.
 fn may_be_early(stream: &Stream) -> bool {
     stream.txn.is_http
-        && stream.txn.method.is_safe()
+        && stream.sent_method().is_safe()
         && stream.up.done
         && stream.replay.body.is_empty()
         && !stream.wants_tunnel
@@ -733,6 +733,6 @@ impl<D: Driver> Cx<'_, D> {
         stream.route.on_reused
             && stream.replay.resendable
             && !stream.answered
-            && stream.txn.method.is_idempotent()
+            && stream.sent_method().is_idempotent()
     }
 }

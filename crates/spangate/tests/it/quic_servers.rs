@@ -357,7 +357,8 @@ fn a_server_gets_safe_requests_as_early_data() {
     let origin = Origin::echo();
     let parts = Parts {
         global: "nbthread 1",
-        front: "http-reuse never\n http-response set-header resumed \"%[ssl_bc_is_resumed]\"",
+        front: "http-reuse never\n http-request set-method %[req.hdr(as)] if { req.hdr(as) -m found }\n \
+                http-response set-header resumed \"%[ssl_bc_is_resumed]\"",
         server: "allow-0rtt",
         bind: "allow-0rtt",
         inner: "http-response set-header early \"%[ssl_fc_early_rcvd]\"",
@@ -370,6 +371,12 @@ fn a_server_gets_safe_requests_as_early_data() {
         assert_eq!(early(&mut client, "GET"), "1");
     }
     assert_eq!(early(&mut client, "DELETE"), "0");
+    // The method that the server sees counts.
+    for (own, sent, expected) in [("GET", "POST", "0"), ("DELETE", "GET", "1")] {
+        client.send(format!("{own} / HTTP/1.1\r\nhost: x\r\nas: {sent}\r\n\r\n"));
+        let answer = client.response().expect("an answer");
+        assert_eq!(answer.field("early"), Some(expected), "{own} as {sent}");
+    }
     client.send("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 2\r\n\r\nab");
     let answer = client.response().expect("an answer");
     assert_eq!(answer.field("early"), Some("0"));

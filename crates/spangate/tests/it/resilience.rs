@@ -3,13 +3,14 @@
 
 use crate::common;
 
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 
-use common::http::Client;
+use common::http::{Client, Reader};
 use common::origin::Origin;
-use common::{DEFAULTS, Proxy, address, listener};
+use common::{DEFAULTS, Proxy, address, join, listener, spawn};
 
 const UNAVAILABLE: &[u8] = b"HTTP/1.1 503 x\r\ncontent-length: 0\r\n\r\n";
 
@@ -29,6 +30,63 @@ fn metrics(front: &TcpListener) -> String {
 fn told(proxy: Proxy) -> String {
     proxy.running.signal(libc::SIGTERM);
     proxy.running.end().stderr
+}
+
+/// A kept connection that the server closes after the next request. Whether it has worked on that
+/// request nobody knows, so only what may be repeated is sent again (RFC 9110 section 9.2.2), by the
+/// method that the server sees.
+#[test]
+fn a_request_is_sent_again_by_the_method_that_the_server_saw() {
+    let (front, server) = (listener(), listener());
+    let config = format!(
+        "{DEFAULTS}listen front\n bind \"fd@${{FRONT}}\"\n \
+         http-request set-method %[req.hdr(as)] if {{ req.hdr(as) -m found }}\n server s {}\n",
+        address(&server)
+    );
+    let proxy = Proxy::start(&config, &[("FRONT", &front)]);
+    for (own, sent, is_again) in [
+        ("GET", "GET", true),
+        ("GET", "POST", false),
+        ("POST", "POST", false),
+        ("POST", "PUT", true),
+    ] {
+        let served = server.try_clone().expect("a listener");
+        let origin = spawn(move || {
+            let mut methods = Vec::new();
+            // The second request of the first connection gets no answer.
+            for requests in [2, 1] {
+                let (mut stream, _) = served.accept().expect("a connection");
+                let mut reader = Reader::over(stream.try_clone().expect("a stream"));
+                for number in 0..requests {
+                    let head = reader.head().expect("a request");
+                    methods.push(head.line.split(' ').next().unwrap_or_default().to_owned());
+                    if requests == 2 && number == 1 {
+                        break;
+                    }
+                    let answer = b"HTTP/1.1 200 x\r\ncontent-length: 0\r\n\r\n";
+                    stream.write_all(answer).expect("an answer");
+                }
+            }
+            methods
+        });
+        let mut client = Client::connect(address(&front));
+        assert_eq!(client.get("/").status, 200);
+        client.send(format!(
+            "{own} / HTTP/1.1\r\nhost: x\r\nas: {sent}\r\ncontent-length: 0\r\n\r\n"
+        ));
+        let status = client.response().map(|answer| answer.status);
+        // The client of a kept connection may send its request again itself, so it gets no status.
+        let expected = is_again.then_some(200);
+        assert_eq!(status, expected, "{own} as {sent}");
+        if !is_again {
+            // For the second connection of the server.
+            assert_eq!(Client::connect(address(&front)).get("/").status, 200);
+        }
+        let methods = join(&origin, "the server's end");
+        assert_eq!(methods[..2], ["GET", sent]);
+        assert_eq!(methods[2], if is_again { sent } else { "GET" });
+    }
+    proxy.stop();
 }
 
 #[test]
