@@ -1,10 +1,10 @@
 //! Evaluates expressions, conditions and formats with the facts that are known.
 
 use http::Head;
-use net::{Driver, Now, SockId};
+use net::{Driver, Now};
 use sample::{Condition, Expr, LogFormat, Scope, Session};
 
-use super::{Ambient, View};
+use super::{Ambient, Connection, View};
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::ServerTables;
 use crate::stream::Stream;
@@ -17,9 +17,9 @@ pub(crate) struct Eval<'a> {
     pub io: &'a mut (dyn Driver + 'a),
     pub now: Now,
     pub session: &'a mut Session,
-    /// The sockets of both sides, if they exist.
-    pub client: Option<SockId>,
-    pub server: Option<SockId>,
+    /// The connections of both sides, if they exist.
+    pub client: Option<Connection>,
+    pub server: Option<Connection>,
     /// Received bytes of a connection that has no stream yet.
     pub input: &'a [u8],
     /// A scratch buffer; empty between uses.

@@ -18,7 +18,7 @@ use crate::shared::Shared;
 pub use assign::AssignError;
 pub(crate) use eval::Eval;
 pub use onlooker::Onlooker;
-pub(crate) use world::View;
+pub(crate) use world::{Connection, View};
 
 /// The worker's part of every evaluation.
 #[derive(Debug)]

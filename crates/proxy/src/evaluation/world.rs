@@ -13,6 +13,7 @@ use sample::vars::{Change, VarLimits, VarNames};
 
 use super::Ambient;
 use crate::ids::{BindId, ProxyId, ServerId};
+use crate::link::QuicLink;
 use crate::runtime_config::RuntimeConfig;
 use crate::shared::{Count, Pace, ServerTables, Servers};
 
@@ -24,9 +25,30 @@ pub(crate) struct View<'a> {
     pub now_ms: u64,
     /// The driver, for facts that only it knows; none where there is no driver.
     pub sockets: Option<&'a dyn Sockets>,
-    /// The sockets that the driver is asked about.
-    pub client: Option<SockId>,
-    pub server: Option<SockId>,
+    /// The connections of both sides, if they exist.
+    pub client: Option<Connection>,
+    pub server: Option<Connection>,
+}
+
+/// What evaluations may ask about a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Connection {
+    /// The socket that the driver is asked about.
+    pub sock: SockId,
+    /// The round-trip time as QUIC estimates it, microseconds; none of a TCP connection.
+    pub quic_rtt_us: Option<u32>,
+}
+
+impl Connection {
+    /// Of a link, with the QUIC connection that it has.
+    pub fn new(sock: SockId, quic: Option<&QuicLink>) -> Connection {
+        let us =
+            |quic: &QuicLink| u32::try_from(quic.connection.rtt().as_micros()).unwrap_or(u32::MAX);
+        Connection {
+            sock,
+            quic_rtt_us: quic.map(us),
+        }
+    }
 }
 
 impl<'a> View<'a> {
@@ -48,11 +70,15 @@ impl<'a> View<'a> {
         }
     }
 
-    fn sock(&self, side: Side) -> Option<SockId> {
+    fn connection(&self, side: Side) -> Option<Connection> {
         match side {
             Side::Client => self.client,
             Side::Server => self.server,
         }
+    }
+
+    fn sock(&self, side: Side) -> Option<SockId> {
+        Some(self.connection(side)?.sock)
     }
 
     fn count(&self, what: Count) -> u32 {
@@ -290,13 +316,20 @@ impl sample::World for View<'_> {
         })
     }
 
+    fn rtt_us(&self, side: Side) -> Option<u32> {
+        let connection = self.connection(side)?;
+        connection
+            .quic_rtt_us
+            .or_else(|| Some(self.tcp_info(side)?.rtt_us))
+    }
+
     fn tcp_info(&self, side: Side) -> Option<TcpInfo> {
         self.sockets?.tcp_info(self.sock(side)?)
     }
 
     fn saved_syn(&self, out: &mut Vec<u8>) -> bool {
         match (self.sockets, self.client) {
-            (Some(sockets), Some(client)) => sockets.saved_syn(client, out),
+            (Some(sockets), Some(client)) => sockets.saved_syn(client.sock, out),
             _ => false,
         }
     }

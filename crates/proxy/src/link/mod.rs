@@ -213,7 +213,7 @@ impl Links {
 
     /// A link's connection: itself, or the connection that it is a stream of.
     #[inline]
-    fn base(&self, id: impl Into<LinkId>) -> Option<&Link> {
+    pub fn base(&self, id: impl Into<LinkId>) -> Option<&Link> {
         let id = id.into();
         let link = self.links.get(id)?;
         match link.role {

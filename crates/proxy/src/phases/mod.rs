@@ -44,7 +44,7 @@ use sample::{LogOrigin, Session};
 use telemetry::program::Event;
 
 use crate::backend::{Backends, View};
-use crate::evaluation::{Ambient, Eval};
+use crate::evaluation::{Ambient, Connection, Eval};
 use crate::ids::{ConnId, ExchangeId, LinkId, StreamId, Timers};
 use crate::link::{Links, Role, ShortRecords};
 use crate::logging::{Logging, Scene};
@@ -270,7 +270,8 @@ impl<D: Driver> Cx<'_, D> {
     ) -> Option<R> {
         let core = &mut *self.core;
         let server = stream.server.link();
-        let server = server.and_then(|link| core.links.get(link).map(|link| link.sock));
+        let server = server.and_then(|link| core.links.base(link));
+        let server = server.map(|link| Connection::new(link.sock, link.quic.as_deref()));
         let link = core.links.base_mut(stream.client?)?;
         let Role::Client(client) = &mut link.role else {
             return None;
@@ -285,7 +286,7 @@ impl<D: Driver> Cx<'_, D> {
                     io: &mut *self.io,
                     now,
                     session: &mut client.session,
-                    client: Some(link.sock),
+                    client: Some(Connection::new(link.sock, link.quic.as_deref())),
                     server,
                     input: &[],
                     text: &mut core.text,
@@ -329,7 +330,7 @@ impl<D: Driver> Cx<'_, D> {
                     io: &mut *self.io,
                     now,
                     session: &mut client.session,
-                    client: Some(link.sock),
+                    client: Some(Connection::new(link.sock, link.quic.as_deref())),
                     server: None,
                     input: &link.input,
                     text: &mut core.text,

@@ -17,7 +17,7 @@ impl Cx<'_> {
     pub(super) fn vanish(&mut self, rst_ttl: Option<u8>) {
         let eval = &mut self.scene.eval;
         if let Some(client) = eval.client.take() {
-            eval.io.vanish(client, rst_ttl);
+            eval.io.vanish(client.sock, rst_ttl);
         }
     }
 

@@ -95,7 +95,7 @@ impl Cx<'_> {
     fn label_client(&mut self, labels: Labels) {
         let eval = &mut self.scene.eval;
         if let Some(client) = eval.client {
-            eval.io.label(client, labels);
+            eval.io.label(client.sock, labels);
         }
     }
 }

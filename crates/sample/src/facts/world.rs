@@ -208,6 +208,11 @@ pub trait World {
     fn timeouts(&self, _proxy: u32) -> Option<ProxyTimeouts> {
         None
     }
+    /// The smoothed round-trip time of a connection of this stream, microseconds; None without a
+    /// connection, or if it is neither TCP nor QUIC.
+    fn rtt_us(&self, side: Side) -> Option<u32> {
+        Some(self.tcp_info(side)?.rtt_us)
+    }
     /// The kernel's TCP information about a connection of this stream; None without a connection,
     /// or if it is not TCP.
     fn tcp_info(&self, _side: Side) -> Option<TcpInfo> {

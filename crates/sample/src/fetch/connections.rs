@@ -85,9 +85,25 @@ pub(crate) const FETCHES: &[Fetch] = &[
         "the words for that",
         |_, scope, _| Some(Value::text(server_error(scope)?.text())),
     ),
-    time!("fc_rtt", Client, rtt_us, "round-trip time to the client"),
+    fetch(
+        "fc_rtt",
+        UNIT,
+        Kind::Int,
+        &CLIENT,
+        "round-trip time to the client, over TCP or QUIC",
+        |args, scope, _| rtt(args, scope, Side::Client),
+    )
+    .checked(unit),
     time!("fc_rttvar", Client, rttvar_us, "variance of that"),
-    time!("bc_rtt", Server, rtt_us, "round-trip time to the server"),
+    fetch(
+        "bc_rtt",
+        UNIT,
+        Kind::Int,
+        &CLIENT,
+        "round-trip time to the server, over TCP or QUIC",
+        |args, scope, _| rtt(args, scope, Side::Server),
+    )
+    .checked(unit),
     time!("bc_rttvar", Server, rttvar_us, "variance of that"),
     counter!("fc_unacked", unacked, "segments not acknowledged"),
     counter!("fc_sacked", sacked, "segments acknowledged selectively"),
@@ -299,6 +315,11 @@ fn in_unit<'a>(args: &[Arg], us: Value<'_>) -> Value<'a> {
     };
     let us_a_unit = int_at(args, 0).unwrap_or(1000);
     Value::Int((us + us_a_unit / 2) / us_a_unit)
+}
+
+fn rtt<'a>(args: &[Arg], scope: &Scope<'_>, side: Side) -> Option<Value<'a>> {
+    let us = scope.world.rtt_us(side)?;
+    Some(in_unit(args, Value::Int(us.into())))
 }
 
 fn info<'a>(scope: &Scope<'_>, side: Side, read: impl Fn(TcpInfo) -> u32) -> Option<Value<'a>> {

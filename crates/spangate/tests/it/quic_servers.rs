@@ -171,16 +171,26 @@ fn fetches_tell_the_versions_of_both_connections() {
     let behind = Behind::start(
         origin.at,
         &Parts {
-            front: "http-response set-header front \"%[fc_http_major] %[bc_http_major] %[bc_nb_streams] %[ssl_bc_sni]\"",
+            front: "http-response set-header front \"%[fc_http_major] %[bc_http_major] %[bc_nb_streams] %[ssl_bc_sni]\"\n \
+                    http-response set-header rtt %[bc_rtt(us)]",
             inner: "http-request set-var(txn.version) req.ver\n \
                     http-response set-header inner \"%[fc_http_major] %[fc_nb_streams] \
-                    %[fc_settings_streams_limit] %[bc_http_major] %[var(txn.version)]\"",
+                    %[fc_settings_streams_limit] %[bc_http_major] %[var(txn.version)]\"\n \
+                    http-response set-header inner-rtt %[fc_rtt(us)]",
             ..Parts::default()
         },
     );
     let answer = Client::connect(behind.front).get("/");
     assert_eq!(answer.field("front"), Some("1 3 1 one.test"));
     assert_eq!(answer.field("inner"), Some("3 1 100 1 3.0"));
+    // QUIC's estimates of both ends of the connection; a packet takes no second here.
+    for name in ["rtt", "inner-rtt"] {
+        let us: u32 = answer
+            .field(name)
+            .and_then(|us| us.parse().ok())
+            .expect(name);
+        assert!((1..1_000_000).contains(&us), "{name}: {us}");
+    }
     behind.proxy.stop();
 }
 
