@@ -454,9 +454,9 @@ const PROCESSORS: &[(&str, &str, &str)] = &[
         "a.yaml:6:58: processors::attributes::include: must say what matches: one of services, span_names, span_kinds, attributes, resources, libraries",
     ),
     (
-        "redaction",
+        "geoip",
         "{}",
-        "a.yaml:4:58: service::pipelines::traces: the processor 'redaction' is of the type 'redaction', which is not built in ('--drop-part redaction' leaves it out)",
+        "a.yaml:4:58: service::pipelines::traces: the processor 'geoip' is of the type 'geoip', which is not built in ('--drop-part geoip' leaves it out)",
     ),
     (
         "bacth",

@@ -8,7 +8,7 @@ use crate::config::components::{Entry, METRICS, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 use crate::config::pattern;
 
-/// Which metrics become deltas, and how.
+/// Selects the metrics that become deltas.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CumulativeToDelta {
     /// Only metrics that match.
@@ -17,7 +17,7 @@ pub struct CumulativeToDelta {
     pub exclude: MetricMatch,
     /// A stream without data points for so long is forgotten; 0: never.
     pub max_staleness_ns: u64,
-    /// What becomes of the first data point of a stream.
+    /// Handling of the first data point of a stream.
     pub initial_value: InitialValue,
 }
 
@@ -26,20 +26,20 @@ pub struct CumulativeToDelta {
 pub struct MetricMatch {
     /// Whether names are regular expressions.
     pub regex: bool,
-    /// One of these names.
+    /// Names, of which one must match.
     pub names: Vec<String>,
-    /// One of these kinds.
+    /// Kinds, of which one must match.
     pub kinds: Vec<MetricKind>,
 }
 
-/// What becomes of the first data point of a stream.
+/// Handling of the first data point of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InitialValue {
-    /// It is kept if its stream began after the collector, and before the data point.
+    /// Keeps it if its stream began after the collector, and before the data point.
     Auto,
-    /// It is kept.
+    /// Keeps it.
     Keep,
-    /// It is dropped.
+    /// Drops it.
     Drop,
 }
 

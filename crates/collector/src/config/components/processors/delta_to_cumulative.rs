@@ -4,7 +4,7 @@ use super::{Processor, ProcessorSettings};
 use crate::config::components::{Entry, METRICS, Parse, name};
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 
-/// How deltas are added up.
+/// Settings of the addition of deltas.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeltaToCumulative {
     /// A stream without data points for so long is forgotten.

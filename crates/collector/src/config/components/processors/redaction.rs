@@ -5,7 +5,7 @@ use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 use crate::config::pattern;
 
-/// Which attributes stay, and what is masked in their values and in the bodies of log records.
+/// Attributes that stay, and text that is masked in their values and in the bodies of log records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Redaction {
     /// Whether every key is allowed.
@@ -24,26 +24,26 @@ pub struct Redaction {
     pub allowed_values: Vec<String>,
     /// Whether values that are not texts are looked at too, as texts.
     pub reads_all_types: bool,
-    /// What stands for masked text.
+    /// Replacement of masked text.
     pub mask: Mask,
-    /// What is told of the changes.
+    /// Level of detail of the summary attributes.
     pub summary: Summary,
 }
 
-/// What stands for masked text.
+/// Replacement of masked text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mask {
     /// `****`
     Asterisks,
-    /// Its MD5 hash, in hexadecimal as all of them.
+    /// MD5 hash of the text. All hashes are in hexadecimal.
     Md5,
-    /// Its SHA-1 hash.
+    /// SHA-1 hash of the text.
     Sha1,
-    /// Its SHA3-256 hash.
+    /// SHA3-256 hash of the text.
     Sha3,
-    /// Its HMAC with SHA-256 and this key.
+    /// HMAC of the text with SHA-256 and this key.
     HmacSha256(String),
-    /// Its HMAC with SHA-512 and this key.
+    /// HMAC of the text with SHA-512 and this key.
     HmacSha512(String),
 }
 
@@ -52,9 +52,9 @@ pub enum Mask {
 pub enum Summary {
     /// None.
     Silent,
-    /// How many keys.
+    /// The number of keys.
     Counts,
-    /// How many, and which.
+    /// The number of keys, and their names.
     Keys,
 }
 

@@ -1,4 +1,4 @@
-//! What came between two data points of a stream.
+//! The difference of two data points of a stream.
 
 use otlp::scan::{Number, Point, PointKind};
 use otlp::write;
@@ -71,7 +71,7 @@ impl Last {
         }
     }
 
-    /// What came since the data point before.
+    /// The difference to the data point before.
     ///
     /// # Errors
     /// Why nothing can be told.
@@ -123,7 +123,7 @@ impl Histogram {
     }
 }
 
-/// What came between two data points.
+/// The difference of two data points.
 #[derive(Debug)]
 pub struct Delta(Value);
 

@@ -75,7 +75,7 @@ impl Through for CumulativeToDelta {
             undo,
             tally,
         } = converted;
-        // Where it is not taken, dropping `undo` forgets the batch.
+        // If the next component refuses the batch, dropping `undo` forgets it.
         let taken = hand_on::<P>(&self.next, batch, Ok::<_, Malformed>(edited))?;
         let all = Arc::clone(&self.tally);
         Ok(P::then(taken, move || {
@@ -135,19 +135,19 @@ const REASONS: [&str; 5] = [
 /// Why a data point is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It is the first of its stream.
+    /// The first data point of its stream.
     Initial,
-    /// Its value is less than the one before.
+    /// A value less than the one before.
     Reset,
-    /// Its buckets are others than those before.
+    /// Other buckets than before.
     BucketMismatch,
-    /// It has no value.
+    /// A data point without a value.
     NoRecordedValue,
     /// There is no room for its stream.
     Limit,
 }
 
-/// What became of data points.
+/// Counts of data points by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     converted: [u64; 3],
@@ -170,7 +170,7 @@ impl Tally {
     }
 }
 
-/// Which metrics match.
+/// Compiled form of a [`MetricMatch`].
 #[derive(Debug)]
 struct Matcher {
     /// None: any.
@@ -209,7 +209,7 @@ impl Matcher {
         })
     }
 
-    /// The same of the kind.
+    /// Whether the kind is among the kinds; none where there are none.
     fn has_kind(&self, kind: MetricKind) -> Option<bool> {
         (!self.kinds.is_empty()).then(|| self.kinds.contains(&kind))
     }
@@ -230,7 +230,7 @@ impl Editor {
     /// Compiles the settings.
     ///
     /// # Errors
-    /// Which expression cannot be compiled, and why.
+    /// An expression cannot be compiled; the text names it.
     pub fn new(settings: &Settings, begun_ns: u64) -> Result<Editor, String> {
         Ok(Editor {
             include: Matcher::new(&settings.include)?,
@@ -312,7 +312,7 @@ impl Convert for Converter<'_> {
         if point.flags & NO_RECORDED_VALUE != 0 {
             return Ok(self.dropped(place, Reason::NoRecordedValue));
         }
-        // It stands for a stale series; the Collector leaves it as it is.
+        // NaN stands for a stale series; the Collector leaves it as it is.
         if matches!(point.value, Some(Number::Double(value)) if value.is_nan()) {
             return Ok(Outcome::Same);
         }

@@ -29,7 +29,7 @@ fn editor(initial_value: InitialValue) -> Editor {
     Editor::new(&settings(initial_value), BEGUN_NS).unwrap()
 }
 
-/// What a request becomes, and what became of its data points. Its changes are kept.
+/// Converts a request and keeps its changes. Returns the metrics and the counts.
 fn converted(editor: &Editor, metrics: Vec<Metric>) -> (Vec<Metric>, Tally) {
     let before = request("s", metrics);
     let bytes = before.encode_to_vec();
@@ -72,7 +72,7 @@ fn sums_become_the_difference_to_the_point_before() {
         vec![before(&[(10, 5)]), before(&[(20, 7)]), before(&[(30, 7)])],
     );
     assert_eq!(made, [None, after(10, 20, 2), after(20, 30, 0)]);
-    // What is less was reset: the next point counts from there.
+    // A lesser value is a reset: the next point counts from there.
     let made = each(&editor, vec![before(&[(40, 3)]), before(&[(50, 4)])]);
     assert_eq!(made, [None, after(40, 50, 1)]);
     // Several points of one request, and another series.

@@ -68,7 +68,7 @@ impl Through for DeltaToCumulative {
             undo,
             tally,
         } = converted;
-        // Where it is not taken, dropping `undo` takes the deltas out again.
+        // If the next component refuses the batch, dropping `undo` takes the deltas out again.
         let taken = hand_on::<P>(&self.next, batch, Ok::<_, Malformed>(edited))?;
         let all = Arc::clone(&self.tally);
         Ok(P::then(taken, move || {
@@ -134,13 +134,13 @@ const ERRORS: [&str; 3] = ["limit", "delta.ErrOlderStart", "delta.ErrOutOfOrder"
 pub enum Error {
     /// There is no room for its stream.
     Limit,
-    /// It is of an older stream of this name.
+    /// A data point of an older stream of this name.
     OlderStart,
-    /// It is not later than the data point before.
+    /// A data point that is not later than the one before.
     OutOfOrder,
 }
 
-/// What became of data points.
+/// Counts of data points by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     added: u64,

@@ -19,7 +19,7 @@ fn editor(streams_max: usize) -> Editor {
     })
 }
 
-/// What a metric becomes, and what became of its data points. Its changes are kept.
+/// Converts a metric and keeps its changes. Returns the metric and the counts.
 fn converted(editor: &Editor, metric: Metric) -> (Option<Metric>, Tally) {
     let bytes = request("s", vec![metric]).encode_to_vec();
     let converted = editor.edit(&bytes).unwrap();

@@ -50,12 +50,12 @@ pub fn redact(
     Ok((outcome == Outcome::Changed).then_some(out))
 }
 
-/// Where a value is.
+/// Position of a value in a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Level {
-    /// It is the body.
+    /// The body itself.
     Top,
-    /// It is in the body.
+    /// A value within the body.
     Inner,
 }
 

@@ -1,4 +1,4 @@
-//! What stands for masked text.
+//! Replacement of masked text.
 
 use std::cell::Cell;
 

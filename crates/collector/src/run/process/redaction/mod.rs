@@ -69,7 +69,7 @@ impl Editor {
     /// Compiles the settings.
     ///
     /// # Errors
-    /// Which expression cannot be compiled, and why.
+    /// An expression cannot be compiled; the text names it.
     pub fn new(settings: &Settings) -> Result<Editor, String> {
         Rules::new(settings).map(Editor)
     }
@@ -77,7 +77,7 @@ impl Editor {
     /// Redacts a request.
     ///
     /// # Errors
-    /// It is malformed, or masking makes it too large.
+    /// The request is malformed, or masking makes it too large.
     pub fn edit(&self, signal: Signal, request: &[u8]) -> Result<Edited, Malformed> {
         let masked = MaskedBytes::default();
         let mut walk = Walk {

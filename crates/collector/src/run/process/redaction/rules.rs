@@ -25,29 +25,29 @@ pub struct Rules {
     allowed_values: Vec<Regex>,
     reads_all_types: bool,
     mask: Mask,
-    /// What is told of the changes.
+    /// Level of detail of the summary attributes.
     pub summary: Summary,
 }
 
-/// What a key says.
+/// Decision by the key of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyFate {
-    /// It stays, whatever its value.
+    /// The attribute stays, whatever its value.
     Ignored,
-    /// It is not allowed.
+    /// The attribute is removed.
     Removed,
-    /// Its value is masked as a whole.
+    /// The whole value is masked.
     Masked,
-    /// Its value decides.
+    /// The value decides.
     Allowed,
 }
 
-/// What a value says.
+/// Decision by the value of an attribute.
 #[derive(Debug)]
 pub enum ValueFate {
     /// An expression allows it.
     Allowed,
-    /// It becomes another text.
+    /// The value becomes this text.
     Masked(Vec<u8>),
     /// Nothing is to be masked in it.
     Same,
@@ -57,7 +57,7 @@ impl Rules {
     /// Compiles the settings.
     ///
     /// # Errors
-    /// Which expression cannot be compiled, and why.
+    /// An expression cannot be compiled; the text names it.
     pub fn new(settings: &Settings) -> Result<Rules, String> {
         let keys = |keys: &[String]| -> HashSet<Vec<u8>> {
             keys.iter().map(|key| key.as_bytes().to_vec()).collect()
@@ -83,7 +83,7 @@ impl Rules {
         })
     }
 
-    /// What a key says of its attribute.
+    /// Decides by the key of an attribute.
     pub fn key(&self, key: &[u8]) -> KeyFate {
         let matches = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(key));
         if self.ignored_keys.contains(key) || matches(&self.ignored_key_patterns) {
@@ -99,7 +99,7 @@ impl Rules {
         }
     }
 
-    /// What a value says.
+    /// Decision by the value of an attribute.
     ///
     /// # Errors
     /// Masking makes too much.

@@ -11,25 +11,25 @@ pub use crate::config::components::processors::redaction::Summary;
 /// only the count is told.
 const NAMED_BYTES_MAX: usize = 64 << 10;
 
-/// What became of an attribute.
+/// Outcome of an attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was removed.
+    /// The attribute was removed.
     Redacted,
-    /// Its value was masked.
+    /// The value was masked.
     Masked,
-    /// Its value was allowed by an expression.
+    /// An expression allowed the value.
     Allowed,
-    /// It was not looked at.
+    /// The key is ignored.
     Ignored,
 }
 
 /// The attributes of a summary, by [`Fate`].
 #[derive(Debug)]
 pub struct Names {
-    /// Which keys; none are told of those that were ignored.
+    /// Names of the attributes that list keys; ignored keys are not listed.
     keys: [Option<&'static str>; 4],
-    /// How many.
+    /// Names of the attributes that count keys.
     counts: [&'static str; 4],
 }
 

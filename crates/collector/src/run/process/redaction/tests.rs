@@ -42,7 +42,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
     texts.iter().map(|text| (*text).to_owned()).collect()
 }
 
-/// What the attributes of a span become.
+/// Redacts the attributes of a span.
 fn attributes(settings: &Redaction, before: Vec<KeyValue>) -> Vec<KeyValue> {
     let span = Span {
         name: "n".into(),
@@ -61,7 +61,7 @@ fn attributes(settings: &Redaction, before: Vec<KeyValue>) -> Vec<KeyValue> {
     std::mem::take(&mut span.attributes)
 }
 
-/// What a body and the attributes beside it become.
+/// Redacts a body; returns it with the attributes of its record.
 fn body(settings: &Redaction, before: Option<V>) -> (Option<AnyValue>, Vec<KeyValue>) {
     let record = LogRecord {
         severity_number: 9,
@@ -302,7 +302,7 @@ fn attributes_of_all_parts_of_a_request_are_redacted() {
     assert_eq!(edited, request(&hidden));
     let same = request(&hidden).encode_to_vec();
     assert_eq!(editor.edit(Signal::Traces, &same).unwrap().bytes, None);
-    // Where only an event changes, the rest of its span stays.
+    // If only an event changes, the rest of its span stays.
     let mut only = request(&hidden);
     only.resource_spans[0].scope_spans[0].spans[0].events[0].attributes = card();
     let edited = editor.edit(Signal::Traces, &only.encode_to_vec());

@@ -72,7 +72,7 @@ impl Exponential {
         (self.positive.counts.len() + self.negative.counts.len()) * size_of::<u64>()
     }
 
-    /// What came since `before`. None: it was reset.
+    /// The difference to an earlier histogram. None: a reset came between.
     pub fn since(&self, before: &Exponential) -> Option<Exponential> {
         // The count and the threshold only rise, and the scale only falls.
         if self.count < before.count
@@ -237,7 +237,7 @@ impl Buckets {
         };
     }
 
-    /// What came since `before`, which has the same scale. None: something is less.
+    /// The difference to earlier buckets of the same scale. None: a count is less.
     fn since(&self, before: &Buckets) -> Option<Buckets> {
         let end = self.offset + self.counts.len() as i64;
         for (index, count) in (before.offset..).zip(&before.counts) {

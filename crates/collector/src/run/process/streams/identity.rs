@@ -1,4 +1,4 @@
-//! What tells streams of metrics apart.
+//! Identity of streams of metrics.
 
 use otlp::scan::{Malformed, attribute};
 use sha2::{Digest, Sha256};

@@ -1,8 +1,8 @@
 //! Streams of metrics that a processor remembers between batches: the data points of one resource,
 //! scope, metric and attributes.
 //!
-//! They are bounded in number and bytes, and expire. A batch that is refused leaves no trace: what
-//! it changed is undone.
+//! Streams are bounded in number and bytes, and expire. The changes of a batch that is refused are
+//! undone.
 
 mod exponential;
 mod identity;
@@ -29,7 +29,7 @@ const STREAMS_BYTES_MAX: usize = 256 << 20;
 const SWEEP_MAX: Duration = Duration::from_secs(60);
 const SWEEP_MIN: Duration = Duration::from_secs(1);
 
-/// What is remembered of a stream.
+/// Value that is remembered of a stream.
 pub trait Remembered: Clone + Send + 'static {
     /// Bytes that it takes besides its own size.
     fn bytes(&self) -> usize;
@@ -69,12 +69,12 @@ impl<V: Remembered> Streams<V> {
         }
     }
 
-    /// How many there are.
+    /// The number of streams.
     pub fn count(&self) -> usize {
         self.streams.len()
     }
 
-    /// How many there may be.
+    /// The largest number of streams.
     pub fn count_max(&self) -> usize {
         self.streams_max
     }
@@ -89,7 +89,7 @@ impl<V: Remembered> Streams<V> {
         }
     }
 
-    /// What is remembered of a stream.
+    /// Value that is remembered of a stream.
     pub fn get(&self, id: &StreamId) -> Option<&V> {
         self.streams.get(id).map(|stream| &stream.value)
     }
@@ -162,7 +162,7 @@ impl<V: Remembered> Streams<V> {
     }
 }
 
-/// What a batch changes.
+/// Changes of a batch.
 #[derive(Debug)]
 pub struct Changes<V> {
     batch: u64,
@@ -233,11 +233,11 @@ impl<V: Remembered> Drop for Undo<V> {
 /// A request that was converted.
 #[derive(Debug)]
 pub struct Converted<V: Remembered, T> {
-    /// What it became.
+    /// The converted request.
     pub edited: Edited,
-    /// What it changes.
+    /// Restores the streams unless the changes are kept.
     pub undo: Undo<V>,
-    /// What became of its data points.
+    /// Counts of its data points by outcome.
     pub tally: T,
 }
 
@@ -313,7 +313,7 @@ mod tests {
         drop(set(&streams, now, &[("a", 2), ("b", 3), ("a", 4)]));
         assert_eq!(values(&streams, &["a", "b"]), [Some(1), None]);
         assert_eq!(streams.lock().bytes, 1);
-        // What a later batch has changed stays.
+        // Changes of a later batch stay.
         let refused = set(&streams, now, &[("a", 5), ("b", 6)]);
         set(&streams, now, &[("a", 7)]).keep();
         drop(refused);

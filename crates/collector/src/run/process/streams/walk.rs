@@ -15,7 +15,7 @@ use super::identity::Identity;
 const NAME: u32 = 1 << 3 | 2;
 const VERSION: u32 = 2 << 3 | 2;
 
-/// What becomes of metrics and their data points.
+/// Conversion of metrics and their data points.
 pub trait Convert {
     /// The `aggregation_temporality` of metrics that were converted.
     const TEMPORALITY: u64;
