@@ -340,6 +340,10 @@ service:
   logs or of both. Its counts are handed on within a second of spans, and have the bounds of those of `span_metrics`. Log records of one
   request have 128 MiB at most: a request of more is refused. An attribute of a log record keeps its type (in the Collector, all
   dimensions become texts).
+- `servicegraph` pairs the span of a client with that of the server whose parent it is, when their batches are taken; links of spans are not
+  followed. Requests that wait for a span have 64 MiB of names and attributes at most. Series have the bounds of those of `span_metrics`, and are
+  forgotten after 15 minutes without a request. Spans of one trace must come to one collector. Requests that wait when the collector ends are not
+  counted.
 - `round_robin` gives a batch to the next pipeline, whether it has room or not: a sender that is refused tries the one after it.
 ";
 

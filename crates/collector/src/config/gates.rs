@@ -58,6 +58,18 @@ const IGNORED: &[Ignored] = &[
         name: "spanmetrics.statusCodeConvention.useOtelPrefix",
         instead: Some("the attribute is 'status.code'"),
     },
+    Ignored {
+        name: "connector.servicegraph.legacyLatencyMetricNames",
+        instead: Some("durations are 'traces_service_graph_request_server' and '…_client'"),
+    },
+    Ignored {
+        name: "connector.servicegraph.legacyLatencyUnitMs",
+        instead: Some("durations are in seconds"),
+    },
+    Ignored {
+        name: "connector.servicegraph.virtualNode",
+        instead: Some("there are virtual nodes unless 'virtual_node_peer_attributes' is empty"),
+    },
     ignored_gate("extension.healthcheck.useComponentStatus"),
     ignored_gate("processor.tailsamplingprocessor.metricstatcountspanssampled"),
     ignored_gate("processor.tailsamplingprocessor.tailstorageextension"),

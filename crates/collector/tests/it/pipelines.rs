@@ -127,21 +127,21 @@ fn traces_are_never_in_part() {
 
 const CONNECTED: &str = "
 receivers: { otlp: { protocols: { grpc: } } }
-connectors: { servicegraph: { namespace: a }, forward: , forward/two: }
+connectors: { slowsql: { namespace: a }, forward: , forward/two: }
 exporters: { nop: }
 service:
   pipelines:
-    traces: { receivers: [otlp], exporters: [nop, servicegraph] }
-    metrics: { receivers: [servicegraph], exporters: [nop] }
+    traces: { receivers: [otlp], exporters: [nop, slowsql] }
+    metrics: { receivers: [slowsql], exporters: [nop] }
 ";
 
 #[test]
 fn a_connector_that_we_lack_can_be_left_out() {
     let found = with(&Options::default(), CONNECTED).unwrap_err();
-    let error = "a.yaml:7:51: service::pipelines::traces: the exporter 'servicegraph' is of the type 'servicegraph', which is not built in ('--drop-part servicegraph' leaves it out)";
+    let error = "a.yaml:7:51: service::pipelines::traces: the exporter 'slowsql' is of the type 'slowsql', which is not built in ('--drop-part slowsql' leaves it out)";
     assert_eq!(found, [error]);
     // The pipeline that it would begin has no receiver then.
-    let found = with(&dropping(&["servicegraph"]), CONNECTED).unwrap();
+    let found = with(&dropping(&["slowsql"]), CONNECTED).unwrap();
     assert_eq!(found, ["traces"]);
 }
 
@@ -330,6 +330,20 @@ fn metrics_of_spans_that_are_wrong() {
     for (options, error) in cases {
         let found = errors(&text(options));
         let wanted = format!("connectors::span_metrics::{error}");
+        assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
+    }
+    for (options, error) in [
+        (
+            "latency_histogram_buckets: [1s], exponential_histogram_max_size: 5",
+            ": use either `latency_histogram_buckets` or `exponential_histogram_max_size`",
+        ),
+        (
+            "latency_histogram_buckets: [2s, 1s]",
+            "::latency_histogram_buckets: must rise",
+        ),
+    ] {
+        let found = errors(&text(options).replace("span_metrics", "servicegraph"));
+        let wanted = format!("connectors::servicegraph{error}");
         assert!(found[0].ends_with(&wanted), "{found:?}\n{wanted}");
     }
     let exceptions = text("dimensions: [ { name: a }, { name: a } ]");

@@ -60,6 +60,6 @@ const EXTENSIONS: &[&str] = &[
 
 #[rustfmt::skip]
 const CONNECTORS: &[&str] = &[
-    "datadog", "elasticapm", "servicegraph", "service_graph", "routing", "failover", "grafanacloud", "otlpjson",
+    "datadog", "elasticapm", "routing", "failover", "grafanacloud", "otlpjson",
     "signal_to_metrics", "signaltometrics", "slowsql", "sum", "metricsaslogs", "drain",
 ];

@@ -13,7 +13,8 @@ use crate::run::Log;
 use crate::run::account::{Account, Loss};
 use crate::run::consume::{Consumer, Refusal, Refused};
 use crate::run::data::Batch;
-use crate::run::part::{Ended, Part};
+use crate::run::metrics::Sheet;
+use crate::run::part::{Ended, Part, PartName};
 
 /// Between two attempts to hand on what the next pipeline has no room for.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -25,6 +26,9 @@ pub trait Gather: Send + 'static {
 
     /// Whether the next requests say all that these ones do, so that these ones need not be kept.
     fn repeats(&self) -> bool;
+
+    /// Adds the metrics of the connector itself to a sheet.
+    fn describe(&mut self, _name: &PartName, _sheet: &mut Sheet) {}
 }
 
 /// Hands on what a connector gathers.
@@ -155,6 +159,10 @@ impl<T> Drop for Flusher<T> {
 }
 
 impl<T: Gather> Part for Flusher<T> {
+    fn describe(&self, name: &PartName, sheet: &mut Sheet) {
+        self.gathered().describe(name, sheet);
+    }
+
     /// Hands on what was gathered since the last time.
     fn end<'a>(&'a self, until: Instant, _: &'a Log) -> Ended<'a> {
         Box::pin(async move {

@@ -9,6 +9,7 @@ mod forward;
 mod made;
 mod round_robin;
 mod series;
+mod service_graph;
 mod span_metrics;
 mod spans;
 

@@ -2,7 +2,7 @@
 //!
 //! Spans are counted when their batch is taken. From time to time all series are handed on.
 
-mod durations;
+pub(super) mod durations;
 mod exponential;
 mod resources;
 #[cfg(test)]

@@ -30,4 +30,4 @@ pub use memory::memory_bytes;
 pub use start::{ProcessorDeps, StartProcessor};
 
 #[cfg(test)]
-mod tests;
+pub(in crate::run) mod tests;

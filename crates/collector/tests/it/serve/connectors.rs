@@ -245,3 +245,71 @@ service:
     };
     assert_eq!(records.iter().map(of).sum::<usize>(), 10);
 }
+
+/// Requests between services as metrics, and what the connector tells of itself.
+#[tokio::test]
+async fn requests_between_services_go_to_a_pipeline_of_metrics() {
+    let file = TempFile::new();
+    let collector = start(&format!(
+        "receivers: {{ otlp: {{ protocols: {{ grpc: {{ endpoint: '127.0.0.1:0' }} }} }} }}
+connectors: {{ servicegraph: {{ store: {{ ttl: 1h, max_items: 1 }} }} }}
+exporters: {{ file: {{ path: '{}' }} }}
+service:
+  telemetry: {{ metrics: {{ readers: [ {{ pull: {{ exporter: {{ prometheus: {{ host: 127.0.0.1, port: 0 }} }} }} }} ] }} }}
+  pipelines:
+    traces: {{ receivers: [otlp], exporters: [servicegraph] }}
+    metrics: {{ receivers: [servicegraph], exporters: [file] }}",
+        file.0.display()
+    ));
+    let service = |name: &str| KeyValue {
+        key: "service.name".into(),
+        value: Some(AnyValue {
+            value: Some(any_value::Value::StringValue(name.into())),
+        }),
+        ..KeyValue::default()
+    };
+    let spans = |name: &str, spans: Vec<Span>| ResourceSpans {
+        resource: Some(Resource {
+            attributes: vec![service(name)],
+            ..Resource::default()
+        }),
+        scope_spans: vec![ScopeSpans {
+            spans,
+            ..ScopeSpans::default()
+        }],
+        ..ResourceSpans::default()
+    };
+    let span = |kind: i32, id: u8, parent: u8| Span {
+        trace_id: vec![1; 16],
+        span_id: vec![id; 8],
+        parent_span_id: vec![parent; 8],
+        kind,
+        ..Span::default()
+    };
+    let request = ExportTraceServiceRequest {
+        resource_spans: vec![
+            spans("shop", vec![span(3, 2, 1)]),
+            spans("cart", vec![span(2, 3, 2)]),
+            // The first waits, and there is no room for the second.
+            spans("shop", vec![span(3, 4, 1), span(3, 5, 1)]),
+        ],
+    };
+    taken(&grpc(&collector), request.encode_to_vec().into()).await;
+    let page = metrics(&collector).await;
+    for (name, count) in [
+        ("otelcol_connector_servicegraph_total_edges", 2),
+        ("otelcol_connector_servicegraph_dropped_spans", 1),
+        ("otelcol_connector_servicegraph_expired_edges", 0),
+        ("spangate_connector_servicegraph_waiting_edges", 1),
+    ] {
+        let line = format!("{name}{{connector=\"servicegraph\"}} {count}");
+        assert!(page.lines().any(|own| own == line), "{line}\n{page}");
+    }
+    let [traces, metrics, _] = collector.end().await;
+    assert_eq!((traces.accepted, traces.exported), (4, 4));
+    assert_eq!((metrics.accepted, metrics.exported), (3, 3));
+    let told = lines(&file);
+    let total = &told[0]["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0];
+    assert_eq!(total["name"], "traces_service_graph_request_total");
+    assert_eq!(total["sum"]["dataPoints"][0]["asInt"], "1");
+}

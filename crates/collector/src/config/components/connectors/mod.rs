@@ -8,6 +8,7 @@ pub mod dimension;
 pub mod exceptions;
 pub mod forward;
 pub mod round_robin;
+pub mod service_graph;
 pub mod span_metrics;
 
 use std::sync::Arc;
@@ -68,5 +69,6 @@ pub(crate) const ENTRIES: &[Entry] = &[
     count::ENTRY,
     span_metrics::ENTRY,
     exceptions::ENTRY,
+    service_graph::ENTRY,
     round_robin::ENTRY,
 ];

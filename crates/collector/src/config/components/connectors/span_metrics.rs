@@ -68,7 +68,7 @@ impl ConnectorSettings for SpanMetrics {}
 
 /// Upper bounds where none are written, in nanoseconds.
 #[rustfmt::skip]
-const BOUNDS_NS: [u64; 16] = [
+pub(super) const BOUNDS_NS: [u64; 16] = [
     2_000_000, 4_000_000, 6_000_000, 8_000_000, 10_000_000, 50_000_000, 100_000_000, 200_000_000, 400_000_000, 800_000_000,
     1_000_000_000, 1_400_000_000, 2_000_000_000, 5_000_000_000, 10_000_000_000, 15_000_000_000,
 ];
