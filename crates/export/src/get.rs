@@ -22,8 +22,11 @@ use crate::tls::{Version, connector};
 /// A client for GET requests. Connections are opened when needed; one is kept.
 pub struct Getter(Client<HttpsConnector<Dial>, Empty<Bytes>>);
 
-/// The body of a response.
-pub struct Answer(Incoming);
+/// A response whose body is read piece by piece.
+pub struct Answer {
+    headers: HeaderMap,
+    body: Incoming,
+}
 
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +67,9 @@ impl Getter {
         let response = response.map_err(|error| failed(causes(&error)))?;
         let status = response.status();
         if status.is_success() {
-            return Ok(Answer(response.into_body()));
+            let (head, body) = response.into_parts();
+            let headers = head.headers;
+            return Ok(Answer { headers, body });
         }
         let said = Limited::new(response.into_body(), REPLY_BYTES_MAX);
         let said = said.collect().await.map(|body| body.to_bytes());
@@ -74,13 +79,19 @@ impl Getter {
 }
 
 impl Answer {
+    /// The fields of its head.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// The next piece; none at the end.
     ///
     /// # Errors
     /// The connection failed.
     pub async fn next(&mut self) -> Result<Option<Bytes>, String> {
         loop {
-            match self.0.frame().await {
+            match self.body.frame().await {
                 None => return Ok(None),
                 Some(Err(error)) => return Err(causes(&error)),
                 Some(Ok(frame)) => {
@@ -97,7 +108,7 @@ impl Answer {
     /// # Errors
     /// The connection failed, or the body is larger.
     pub async fn whole(self, bytes_max: usize) -> Result<Bytes, String> {
-        let body = Limited::new(self.0, bytes_max).collect().await;
+        let body = Limited::new(self.body, bytes_max).collect().await;
         let body = body.map_err(|error| causes(&*error))?;
         Ok(body.to_bytes())
     }

@@ -75,7 +75,9 @@ pub use quic::{quic_packets, quic_parameters};
 pub use relay::relayed;
 pub use sniff::first_bytes;
 pub use tls::{client_hello, crt_list, encrypted_key, ocsp_response, tls_lists};
-pub use translate::{jaeger_proto, jaeger_thrift, otlp_json, zipkin_json, zipkin_proto};
+pub use translate::{
+    jaeger_proto, jaeger_thrift, otlp_json, prometheus_text, zipkin_json, zipkin_proto,
+};
 pub use view::{grpc_status, otlp_view};
 
 /// One thing to fuzz.
@@ -139,6 +141,7 @@ macro_rules! for_each_target {
             otlp_view REQUEST_WORDS,
             grpc_status REQUEST_WORDS,
             zipkin_json ZIPKIN_WORDS,
+            prometheus_text EXPOSITION_WORDS,
             zipkin_proto REQUEST_WORDS,
             jaeger_proto REQUEST_WORDS,
             jaeger_thrift THRIFT_WORDS,
@@ -167,6 +170,11 @@ macro_rules! table {
     };
 }
 for_each_target!(table);
+
+#[rustfmt::skip]
+const EXPOSITION_WORDS: &[&[u8]] = &[
+    b"# HELP a ", b"# TYPE a counter\n", b"# UNIT a seconds\n", b"# EOF\n", b"a_total", b"a_bucket", b"{le=\"+Inf\"}", b"{\"a.b\"}", b"=\"\\\"", b"} ", b" 1", b" NaN", b" -Inf", b" 1.5e3", b" # {trace_id=\"", b"\n", b"\\", b"\"", b",", b"{", b"}", b"#", b" ", b"\xff",
+];
 
 #[rustfmt::skip]
 const CRT_LIST_WORDS: &[&[u8]] = &[

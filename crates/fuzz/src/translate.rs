@@ -48,6 +48,17 @@ pub fn zipkin_json(data: &[u8]) {
     holds(zipkin::to_otlp(zipkin::Form::V1Json, data, false));
 }
 
+/// What a target exposes, in Prometheus' text format and in OpenMetrics.
+pub fn prometheus_text(data: &[u8]) {
+    use collector::run::receive::prometheus::{Format, parse};
+    let text = String::from_utf8_lossy(data);
+    for format in [Format::Text, Format::OpenMetrics] {
+        if let Err(why) = parse(&text, format) {
+            assert!(!why.is_empty());
+        }
+    }
+}
+
 /// Zipkin's protobuf.
 pub fn zipkin_proto(data: &[u8]) {
     holds(zipkin::to_otlp(zipkin::Form::V2Protobuf, data, true));

@@ -10,7 +10,7 @@ const FILE: &str = "
 receivers:
   otlp:
     protocols: { grpc: , http: { endpoint: 0.0.0.0:4318 } }
-  prometheus:
+  statsd:
     config: { scrape_configs: [ { job_name: otel } ] }
 processors:
   batch: {}
@@ -28,7 +28,7 @@ service:
   extensions: [health_check]
   pipelines:
     traces: { receivers: [otlp], processors: [memory_limiter, batch], exporters: [otlp/traces, debug] }
-    metrics: { receivers: [otlp, prometheus], processors: [batch], exporters: [elasticsearch] }
+    metrics: { receivers: [otlp, statsd], processors: [batch], exporters: [elasticsearch] }
     logs/app: { receivers: [otlp], processors: [resource, batch], exporters: [otlphttp] }
 ";
 
@@ -60,7 +60,7 @@ fn other_signals_with_a_missing_part_are_listed() {
     let listed: Vec<String> = config.not_started.iter().map(ToString::to_string).collect();
     assert_eq!(
         listed,
-        ["a.yaml:23:34: the pipeline 'metrics' is not started: its receiver 'prometheus' is of the type 'prometheus', which is not built in".replace(":34", "")]
+        ["a.yaml:23:34: the pipeline 'metrics' is not started: its receiver 'statsd' is of the type 'statsd', which is not built in".replace(":34", "")]
     );
     let part = |name: &str| format!("a.yaml:23:{name}, which is not built in");
     assert_eq!(
@@ -69,10 +69,10 @@ fn other_signals_with_a_missing_part_are_listed() {
             "a.yaml:18:3: extensions::pprof: is not in service::extensions and is not started"
                 .to_owned(),
             part(
-                "34: service::pipelines::metrics: is not started: its receiver 'prometheus' is of the type 'prometheus'"
+                "34: service::pipelines::metrics: is not started: its receiver 'statsd' is of the type 'statsd'"
             ),
             part(
-                "80: service::pipelines::metrics: is not started: its exporter 'elasticsearch' is of the type 'elasticsearch'"
+                "76: service::pipelines::metrics: is not started: its exporter 'elasticsearch' is of the type 'elasticsearch'"
             ),
         ]
     );
@@ -99,7 +99,7 @@ fn strict_refuses_them() {
     };
     let found = with(&strict, FILE).unwrap_err();
     assert_eq!(found.len(), 2);
-    let error = "a.yaml:23:34: service::pipelines::metrics: is not started: its receiver 'prometheus' is of the type 'prometheus', which is not built in";
+    let error = "a.yaml:23:34: service::pipelines::metrics: is not started: its receiver 'statsd' is of the type 'statsd', which is not built in";
     assert_eq!(found[0], error);
 }
 

@@ -6,6 +6,7 @@ use spangate_collector::config::components::exporters::load_balancing::{
 };
 use spangate_collector::config::components::receivers::host_metrics::HostMetricsReceiver;
 use spangate_collector::config::components::receivers::jaeger::JaegerReceiver;
+use spangate_collector::config::components::receivers::prometheus::PrometheusReceiver;
 use spangate_collector::config::components::receivers::zipkin::ZipkinReceiver;
 use spangate_collector::config::components::shared::address::Listen;
 
@@ -328,4 +329,120 @@ fn host_metrics_has_the_defaults_of_the_collector() {
             .get::<HostMetricsReceiver>()
             .is_some()
     );
+}
+
+/// A configuration whose only receiver is `prometheus`, in a pipeline of metrics.
+fn prometheus(options: &str) -> String {
+    format!(
+        "service: {{ pipelines: {{ metrics: {{ receivers: [prometheus], exporters: [nop] }} }} }}\nexporters: {{ nop: }}\nreceivers: {{ prometheus: {{ {options} }} }}"
+    )
+}
+
+#[test]
+fn prometheus_is_refused_where_the_collector_refuses_it() {
+    let job =
+        |options: &str| format!("config: {{ scrape_configs: [ {{ job_name: j, {options} }} ] }}");
+    let cases = [
+        (
+            "config: {}".to_owned(),
+            "no Prometheus scrape_configs or target_allocator set",
+        ),
+        (
+            "config: { scrape_configs: [ { job_name: j }, { job_name: j } ] }".to_owned(),
+            "found multiple scrape configs with job name \"j\"",
+        ),
+        (
+            job("scrape_interval: 1s, scrape_timeout: 2s"),
+            "scrape timeout greater than scrape interval",
+        ),
+        (
+            job("relabel_configs: [ { action: hashmod, target_label: a } ]"),
+            "hashmod requires non-zero modulus",
+        ),
+        (
+            job("relabel_configs: [ { source_labels: [a] } ]"),
+            "replace action requires 'target_label' value",
+        ),
+        (
+            job("relabel_configs: [ { regex: '(', target_label: a } ]"),
+            "is no regular expression",
+        ),
+        (
+            job("basic_auth: { username: a }, bearer_token: b"),
+            "at most one of basic_auth",
+        ),
+        (
+            job("authorization: { type: Basic }"),
+            "use \"basic_auth\" instead",
+        ),
+        (
+            job("authorization: { credentials: a, credentials_file: b }"),
+            "at most one of credentials & credentials_file",
+        ),
+        (
+            job("tls_config: { cert_file: a }"),
+            "a certificate needs its key",
+        ),
+        (
+            job("tls_config: { min_version: TLS10 }"),
+            "TLS 1.2 is the oldest version",
+        ),
+        (
+            job("kubernetes_sd_configs: [ { role: pod } ]"),
+            "not supported: this discovery is not built in",
+        ),
+        (
+            job("dns_sd_configs: [ { names: [a] } ]"),
+            "not supported: this discovery is not built in",
+        ),
+        (
+            job("file_sd_configs: [ { files: [a.txt] } ]"),
+            "is not valid for file discovery",
+        ),
+        (
+            job("http_sd_configs: [ { url: 'ftp://a' } ]"),
+            "URL scheme must be 'http' or 'https'",
+        ),
+        (job("body_size_limit: 1XB"), "'1XB' is no size"),
+        (job("oauth2: { client_id: a }"), "not supported"),
+        (
+            format!("use_start_time_metric: true, {}", job("")),
+            "not supported: the Collector took it out",
+        ),
+        (
+            format!("target_allocator: {{ endpoint: a }}, {}", job("")),
+            "not supported",
+        ),
+    ];
+    for (options, error) in cases {
+        let errors = errors(&prometheus(&options));
+        assert!(errors[0].contains(error), "{options}: {errors:?}");
+    }
+}
+
+#[test]
+fn prometheus_has_the_defaults_of_the_collector() {
+    let (config, _) = good(&prometheus(
+        "config: { global: { scrape_interval: 5s, scrape_timeout: 7s }, scrape_configs: [ { job_name: a, body_size_limit: 2KiB }, { job_name: b, scrape_interval: 30s } ] }",
+    ));
+    let receiver: &PrometheusReceiver = config.receivers[0].settings.get().expect("a receiver");
+    let times = receiver
+        .jobs
+        .iter()
+        .map(|job| (job.interval_ns, job.timeout_ns));
+    assert_eq!(
+        times.collect::<Vec<_>>(),
+        [
+            (5_000_000_000, 5_000_000_000),
+            (30_000_000_000, 7_000_000_000)
+        ]
+    );
+    let job = &receiver.jobs[0];
+    assert_eq!((&*job.metrics_path, &*job.scheme), ("/metrics", "http"));
+    assert!(job.honors_timestamps && !job.honors_labels && job.is_compressed);
+    assert_eq!(job.limits.body_bytes, Some(2048));
+    // The word that a secret is does not stand in the settings as they are shown.
+    let shown = "config: { scrape_configs: [ { job_name: j, bearer_token: hidden } ] }";
+    let (config, _) = good(&prometheus(shown));
+    assert!(!format!("{config:?}").contains("hidden"));
 }

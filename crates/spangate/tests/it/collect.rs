@@ -160,12 +160,9 @@ fn configurations_are_judged() {
     );
     let metrics = CONFIG.replace(
         "  pipelines:\n",
-        "  pipelines:\n    metrics: { receivers: [prometheus], exporters: [nop] }\n",
+        "  pipelines:\n    metrics: { receivers: [statsd], exporters: [nop] }\n",
     );
-    let metrics = metrics.replace(
-        "processors:\n  tail",
-        "  prometheus: {}\nprocessors:\n  tail",
-    );
+    let metrics = metrics.replace("processors:\n  tail", "  statsd: {}\nprocessors:\n  tail");
     let (code, said) = judged(&metrics);
     assert_eq!(code, 3, "{said}");
     assert!(

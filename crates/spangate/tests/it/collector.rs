@@ -606,13 +606,13 @@ fn configurations_are_checked() {
     assert!(!is_good && said.contains(fault), "{said}");
     let metrics = good.replace(
         "  pipelines:\n",
-        "  pipelines:\n    metrics: { receivers: [prometheus], exporters: [otlphttp] }\n",
+        "  pipelines:\n    metrics: { receivers: [statsd], exporters: [otlphttp] }\n",
     );
-    let metrics = metrics.replace("receivers:\n", "receivers:\n  prometheus: {}\n");
+    let metrics = metrics.replace("receivers:\n", "receivers:\n  statsd: {}\n");
     let lax = config(&of(&metrics), option);
     let (is_good, said) = checked(&folder, &lax);
     assert!(
-        is_good && said.contains("[WARNING]") && said.contains("'prometheus'"),
+        is_good && said.contains("[WARNING]") && said.contains("'statsd'"),
         "{said}"
     );
     let (is_good, said) = checked(&folder, &lax.replace("c.yaml", "c.yaml\n    strict"));

@@ -21,7 +21,7 @@ pub(crate) fn names(role: Role) -> &'static [&'static str] {
 
 #[rustfmt::skip]
 const RECEIVERS: &[&str] = &[
-    "opencensus", "kafkametrics", "prometheus", "prometheus_simple", "prometheus_remote_write", "statsd",
+    "opencensus", "kafkametrics", "prometheus_simple", "prometheus_remote_write", "statsd",
     "filelog", "file_log", "httpcheck", "http_check", "postgresql", "mysql", "redis", "mongodb", "nginx", "apache", "rabbitmq", "elasticsearch", "memcached",
     "azure_event_hub", "azureeventhub", "elasticapmintake", "docker_stats", "kubeletstats", "kubelet_stats", "k8s_cluster", "k8s_events", "k8sobjects", "journald",
     "syslog", "tcplog", "udplog", "windowseventlog", "fluentforward", "fluent_forward", "influxdb", "carbon", "collectd", "awsxray", "awscontainerinsightreceiver",

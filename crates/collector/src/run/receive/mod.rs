@@ -15,6 +15,7 @@ mod listen;
 mod listeners;
 mod nop;
 mod otlp;
+pub mod prometheus;
 mod protocol;
 mod scrape;
 mod serve;

@@ -97,9 +97,13 @@ impl Source for Waiting {
     }
 
     fn start(self: Box<Self>) -> Result<Box<dyn RunningSource>, String> {
-        let (closing, closed) = watch::channel(false);
-        let task = tokio::spawn(self.task.run(self.scrape, self.schedule, closed));
-        Ok(Box::new(Running { closing, task }))
+        let Waiting {
+            task,
+            scrape,
+            schedule,
+        } = *self;
+        let scraping = async move { task.scrape_again(scrape, schedule).await };
+        Ok(Box::new(Running::spawn(scraping)))
     }
 }
 
@@ -152,10 +156,26 @@ impl SourceState for State {
     }
 }
 
-/// A source that runs.
-struct Running {
+/// A source that runs in a task until it is closed.
+pub(super) struct Running {
     closing: watch::Sender<bool>,
     task: JoinHandle<()>,
+}
+
+impl Running {
+    /// Runs `work` in a task, until it is told to end. What is on its way then is not waited for: it
+    /// may hang in a file system or a server that does not answer.
+    pub fn spawn(work: impl Future<Output = ()> + Send + 'static) -> Running {
+        let (closing, mut closed) = watch::channel(false);
+        let task = tokio::spawn(async move {
+            tokio::select! {
+                biased;
+                _ = closed.wait_for(|closed| *closed) => {}
+                () = work => {}
+            }
+        });
+        Running { closing, task }
+    }
 }
 
 impl RunningSource for Running {
@@ -185,21 +205,6 @@ struct Task {
 }
 
 impl Task {
-    /// Scrapes until it is told to end. A scrape that is on its way then is not waited for: it may
-    /// hang in a file system that does not answer.
-    async fn run(
-        self,
-        scrape: Box<dyn Scrape>,
-        schedule: Schedule,
-        mut closed: watch::Receiver<bool>,
-    ) {
-        tokio::select! {
-            biased;
-            _ = closed.wait_for(|closed| *closed) => {}
-            () = self.scrape_again(scrape, schedule) => {}
-        }
-    }
-
     async fn scrape_again(&self, mut scrape: Box<dyn Scrape>, schedule: Schedule) {
         let first = Instant::now() + schedule.initial_delay;
         let mut due = interval_at(first, schedule.interval);

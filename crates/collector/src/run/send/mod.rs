@@ -8,7 +8,7 @@ mod file;
 mod nop;
 mod number;
 mod outlet;
-mod prometheus;
+pub(in crate::run) mod prometheus;
 mod queue;
 mod room;
 mod start;

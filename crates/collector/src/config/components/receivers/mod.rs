@@ -8,6 +8,7 @@ pub mod jaeger;
 pub mod kafka;
 pub mod nop;
 pub mod otlp;
+pub mod prometheus;
 pub mod proxy;
 pub mod zipkin;
 
@@ -64,6 +65,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     jaeger::ENTRY,
     kafka::ENTRY,
     host_metrics::ENTRY,
+    prometheus::ENTRY,
     nop::ENTRY,
     proxy::ENTRY,
 ];

@@ -27,6 +27,9 @@ use crate::config::components::exporters::prometheus::PrometheusExporter;
 use crate::config::components::shared::http::HttpServer;
 use crate::run::data::Batch;
 use crate::run::log::Shown;
+pub(in crate::run) use names::UNITS;
+pub(in crate::run) use remote_write::STALE;
+
 use labels::{Labeller, Labels, Resource};
 use negotiate::{Format, Negotiated};
 use point::{Data, Incoming, Kind, Point, Value};

@@ -5,7 +5,7 @@ use super::point::Instrument;
 use crate::config::components::exporters::prometheus::Translation;
 
 /// Units of OTLP (UCUM), and the words that Prometheus' names have for them.
-const UNITS: [(&str, &str); 24] = [
+pub(in crate::run) const UNITS: [(&str, &str); 24] = [
     ("d", "days"),
     ("h", "hours"),
     ("min", "minutes"),

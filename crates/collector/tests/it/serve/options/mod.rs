@@ -17,6 +17,7 @@ mod receiver;
 mod records;
 mod redaction;
 mod samplers;
+mod scrapes;
 mod shares;
 mod streams;
 mod tls;

@@ -2,6 +2,8 @@
 
 mod encode;
 mod series;
+
+pub(in crate::run) use series::STALE;
 #[cfg(test)]
 mod tests;
 
