@@ -55,7 +55,9 @@ impl<D: Driver> Cx<'_, D> {
             body: framed(parsed.framing, behind),
         };
         let is_too_early = status == 425 && stream.route.early == Early::Accepted;
-        if is_too_early && stream.replay.resendable && !stream.route.is_marked_early {
+        // Whoever has sent the request early hears of it (RFC 8470 §5.2).
+        let has_field = stream.request.get(http::Name::EarlyData).is_some();
+        if is_too_early && stream.replay.resendable && !has_field {
             return self.send_after_handshake(stream);
         }
         // The server has received the request.

@@ -32,7 +32,11 @@ impl<D: Driver> Cx<'_, D> {
             Failure::Timeout => events.response_timeout,
             Failure::Status(status) => events.statuses.contains(&status),
         };
-        if !wanted || !self.budget_allows(stream) {
+        // The answer is for whoever has sent the request early (RFC 8470 §5.2).
+        let came_early = failure == Failure::Status(425)
+            && !stream.route.is_marked_early
+            && stream.request.get(http::Name::EarlyData).is_some();
+        if !wanted || came_early || !self.budget_allows(stream) {
             return false;
         }
         let status = match failure {

@@ -410,7 +410,7 @@ fn a_request_that_is_too_early_is_sent_again() {
     let origin = Origin::echo();
     let parts = Parts {
         global: "nbthread 1",
-        front: "http-reuse never",
+        front: "http-reuse never\n retry-on 425",
         server: "allow-0rtt",
         bind: "allow-0rtt",
         inner: "http-request return status 425 if { ssl_fc_early_rcvd }\n \
@@ -422,6 +422,9 @@ fn a_request_that_is_too_early_is_sent_again() {
     for _ in 0..4 {
         assert_eq!(early(&mut client, "GET"), "0");
     }
+    // One who says that the request was early data already hears of it.
+    client.send("GET / HTTP/1.1\r\nhost: x\r\nearly-data: 1\r\n\r\n");
+    assert_eq!(client.response().expect("an answer").status, 425);
     behind.proxy.stop();
 }
 
