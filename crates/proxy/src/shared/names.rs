@@ -121,6 +121,7 @@ impl Shared {
             return Vec::new();
         }
         if is_moved {
+            self.servers.has_moved(id);
             let change = describe(&was, &address);
             let title = self.title(id, &name);
             self.tell_of_name(id, format!("{title}: {change} by '{}'.", found.by));

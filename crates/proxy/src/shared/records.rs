@@ -156,6 +156,7 @@ impl Shared {
         if !self.tables.edit(server, moved) {
             return Vec::new();
         }
+        self.servers.has_moved(server);
         self.tell_of_servers();
         self.change_states(|states| {
             states.clear_admin(server, Admin::UNRESOLVED);

@@ -278,6 +278,11 @@ impl Servers {
         self.server(server).reach.uses_quic(now_ms)
     }
 
+    /// A server has another address, of which nothing is known.
+    pub fn has_moved(&self, server: ServerId) {
+        self.server(server).reach.stands();
+    }
+
     /// Such a connection over QUIC was established, or was not.
     pub fn told_of_quic(&self, server: ServerId, is_established: bool, now_ms: u64) {
         let reach = &self.server(server).reach;

@@ -473,25 +473,30 @@ fn both() -> (TcpListener, UdpSocket) {
 }
 
 /// A proxy whose server may be asked over QUIC and over TCP, and tells the version that it sees.
-fn with_fallback(tcp: &TcpListener, udp: Option<&TcpListener>) -> (Proxy, SocketAddr) {
+fn with_fallback(tcp: &TcpListener, udp: Option<&TcpListener>) -> (Proxy, SocketAddr, PathBuf) {
     let (authority, folder) = (Authority::new("root"), Folder::new());
     let crt = folder.write("one.pem", authority.issue(&["one.test"]));
     let ca = folder.write("ca.pem", authority.pem());
-    let front = listener();
+    let (front, stats) = (listener(), folder.path("cli.sock"));
     let quic = udp.map_or(String::new(), |_| {
         format!("bind \"quic+fd@${{QUIC}}\" ssl crt {crt}\n ")
     });
     let config = format!(
-        "{DEFAULTS} retries 0\n timeout connect 60s\nglobal\n nbthread 1\n expose-experimental-directives\n\
+        "{DEFAULTS} retries 0\n timeout connect 60s\nglobal\n nbthread 1\n expose-experimental-directives\n stats socket {} level admin\n\
          listen front\n bind \"fd@${{FRONT}}\"\n http-reuse never\n \
          server s quic4@{} ssl verify required ca-file {ca} sni str(one.test) check inter 100ms alpn h3,h2,http/1.1\n\
          frontend inner\n bind \"fd@${{TCP}}\" ssl crt {crt} alpn h2,http/1.1\n {quic}\
          http-request return status 200 hdr seen \"%[req.ver] %[ssl_fc_alpn]\"\n",
+        stats.display(),
         address(tcp),
     );
     let mut sockets = vec![("FRONT", &front), ("TCP", tcp)];
     sockets.extend(udp.map(|udp| ("QUIC", udp)));
-    (Proxy::start_in(folder, &config, &sockets), address(&front))
+    (
+        Proxy::start_in(folder, &config, &sockets),
+        address(&front),
+        stats,
+    )
 }
 
 fn versions(front: SocketAddr) -> Vec<String> {
@@ -509,18 +514,31 @@ fn a_server_that_quic_does_not_reach_is_asked_over_tcp() {
     // Nobody listens.
     let (tcp, udp) = both();
     drop(udp);
-    let (proxy, front) = with_fallback(&tcp, None);
+    let (proxy, front, _) = with_fallback(&tcp, None);
     assert_eq!(versions(front), ["2.0 h2"; 3]);
     proxy.stop();
     // Nobody answers: the timeout of connections is longer than that of a test.
     let (tcp, udp) = both();
-    let (proxy, front) = with_fallback(&tcp, None);
+    let (proxy, front, _) = with_fallback(&tcp, None);
     assert_eq!(versions(front), ["2.0 h2"; 3]);
     proxy.stop();
     drop(udp);
     let (tcp, udp) = both();
     let udp = TcpListener::from(OwnedFd::from(udp));
-    let (proxy, front) = with_fallback(&tcp, Some(&udp));
+    let (proxy, front, _) = with_fallback(&tcp, Some(&udp));
+    assert_eq!(versions(front), ["3.0 h3"; 3]);
+    proxy.stop();
+    // What was learned of one address does not count for another one.
+    let (tcp, udp) = both();
+    drop(udp);
+    let udp = datagrams();
+    let (proxy, front, stats) = with_fallback(&tcp, Some(&udp));
+    assert_eq!(versions(front), ["2.0 h2"; 3]);
+    let port = address(&udp).port();
+    ask_any(
+        &stats,
+        &format!("set server front/s addr 127.0.0.1 port {port}"),
+    );
     assert_eq!(versions(front), ["3.0 h3"; 3]);
     proxy.stop();
 }
