@@ -107,21 +107,21 @@ fn strict_refuses_them() {
 fn traces_are_never_in_part() {
     let text = FILE.replace(
         "processors: [memory_limiter, batch]",
-        "processors: [k8sattributes, batch]",
+        "processors: [geoip, batch]",
     );
-    let text = text.replace("  batch: {}", "  batch: {}\n  k8sattributes: {}");
-    let error = "a.yaml:23:47: service::pipelines::traces: the processor 'k8sattributes' is of the type 'k8sattributes', which is not built in ('--drop-part k8sattributes' leaves it out)";
+    let text = text.replace("  batch: {}", "  batch: {}\n  geoip: {}");
+    let error = "a.yaml:23:47: service::pipelines::traces: the processor 'geoip' is of the type 'geoip', which is not built in ('--drop-part geoip' leaves it out)";
     assert_eq!(with(&Options::default(), &text).unwrap_err(), [error]);
     assert_eq!(
-        with(&dropping(&["k8sattributes"]), &text).unwrap(),
+        with(&dropping(&["geoip"]), &text).unwrap(),
         ["traces", "logs/app"]
     );
-    let found = with(&dropping(&["exporter:k8sattributes"]), &text).unwrap_err();
+    let found = with(&dropping(&["exporter:geoip"]), &text).unwrap_err();
     assert_eq!(
         found[0],
-        "--drop-part names 'exporter:k8sattributes', which is not defined"
+        "--drop-part names 'exporter:geoip', which is not defined"
     );
-    let found = with(&dropping(&["processor:k8sattributes"]), &text).unwrap();
+    let found = with(&dropping(&["processor:geoip"]), &text).unwrap();
     assert_eq!(found, ["traces", "logs/app"]);
 }
 

@@ -216,8 +216,8 @@ const AUTH: &str = "the API server is asked as the pod's service account only";
 const OPTIONS: &[Opt] = &[
     opt("auth_type", Kind::Word(&["none", "serviceAccount", "kubeConfig", "tls"]), "serviceAccount", "who asks the API server: the pod's service account, which may get, list and watch `pods` and what else is asked for"),
     opt("context", Kind::Text, "", "of a `kubeConfig`").refused(AUTH),
-    opt("kube_api_qps", Kind::Number(0.0, f64::MAX), "", "requests a second").no_effect("few requests are made: a list and watches"),
-    opt("kube_api_burst", Kind::Int(0, i64::MAX), "", "requests at once").no_effect("few requests are made: a list and watches"),
+    opt("kube_api_qps", Kind::Number(0.0, f64::MAX), "0", "requests a second").no_effect("few requests are made: a list and watches"),
+    opt("kube_api_burst", Kind::Int(0, i64::MAX), "0", "requests at once").no_effect("few requests are made: a list and watches"),
     opt("passthrough", Kind::Flag, "false", "only `k8s.pod.ip` is set, to the client's address; the API server is not asked"),
     opt("extract", Kind::Section(&[EXTRACTS]), "", "which attributes are set"),
     opt("filter", Kind::Section(&[FILTER]), "", "which pods are known"),
