@@ -56,8 +56,10 @@ impl<D: Driver> Cx<'_, D> {
         };
         let is_too_early = status == 425 && stream.route.early == Early::Accepted;
         // Whoever has sent the request early hears of it (RFC 8470 §5.2).
-        let has_field = stream.request.get(http::Name::EarlyData).is_some();
-        if is_too_early && stream.replay.resendable && !has_field {
+        if is_too_early
+            && stream.replay.resendable
+            && stream.request.get(http::Name::EarlyData).is_none()
+        {
             return self.send_after_handshake(stream);
         }
         // The server has received the request.
