@@ -27,9 +27,37 @@ pub fn unescaped(text: &str, plus: Plus) -> Option<Vec<u8>> {
     Some(out)
 }
 
+/// A text with an escape for each byte that is not plain. Plain bytes are ASCII.
+#[must_use]
+pub fn escaped(text: &str, is_plain: impl Fn(u8) -> bool) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if is_plain(byte) {
+            out.push(char::from(byte));
+        } else {
+            let digit = |value: u8| char::from(DIGITS[usize::from(value)]);
+            out.extend(['%', digit(byte >> 4), digit(byte & 15)]);
+        }
+    }
+    out
+}
+
+/// Whether a byte stands for itself anywhere in a URL (RFC 3986 section 2.3).
+#[must_use]
+pub fn is_unreserved(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_escaped() {
+        assert_eq!(escaped("a-b=\u{e9} %", is_unreserved), "a-b%3D%C3%A9%20%25");
+        assert_eq!(escaped("a%b", |byte| byte != b'%'), "a%25b");
+    }
 
     #[test]
     fn escapes_are_bytes() {

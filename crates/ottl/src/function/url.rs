@@ -7,6 +7,7 @@ use crate::eval::Failure;
 use crate::value::{ENTRIES, Value, entry};
 use otlp::write;
 use std::fmt::Write as _;
+use syntax::escape::{escaped, is_unreserved};
 
 pub const FUNCTIONS: &[Function] = &[eval("URL", &["uri"], |args| {
     let text = utf8(&args[0])?;
@@ -208,7 +209,7 @@ fn as_written(raw: &str, decoded: &str, part: Part) -> String {
 }
 
 fn must_encode(byte: u8, part: Part) -> bool {
-    if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+    if is_unreserved(byte) {
         return false;
     }
     let others: &[u8] = match part {
@@ -221,15 +222,7 @@ fn must_encode(byte: u8, part: Part) -> bool {
 }
 
 fn encoded(text: &str, part: Part) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if must_encode(byte, part) {
-            let _ = write!(out, "%{byte:02X}");
-        } else {
-            out.push(char::from(byte));
-        }
-    }
-    out
+    escaped(text, |byte| !must_encode(byte, part))
 }
 
 fn decoded(text: &str, part: Part) -> Result<String, Failure> {

@@ -13,6 +13,7 @@ use export::rpc::Status;
 use hyper::body::Incoming;
 use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request, Response};
+use syntax::escape::escaped;
 use telemetry::settings::Compression;
 
 use super::Intake;
@@ -200,14 +201,7 @@ pub(super) fn response(body: Reply) -> Response<Reply> {
 
 /// `Percent-Encoded` of the protocol.
 fn percent(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b' '..=b'$' | b'&'..=b'~' => out.push(char::from(byte)),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
+    escaped(text, |byte| matches!(byte, b' '..=b'$' | b'&'..=b'~'))
 }
 
 #[cfg(test)]

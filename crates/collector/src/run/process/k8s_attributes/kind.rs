@@ -1,5 +1,7 @@
 //! The kinds of objects that are watched.
 
+use syntax::escape::{escaped, is_unreserved};
+
 use super::rules::Rules;
 use crate::config::components::processors::k8s_attributes::{Filter, From};
 use crate::run::k8s::Question;
@@ -153,7 +155,7 @@ impl Kind {
         Question {
             path,
             selectors: selectors
-                .map(|(name, all)| format!("{name}={}", escaped(&all.join(","))))
+                .map(|(name, all)| format!("{name}={}", escaped(&all.join(","), is_unreserved)))
                 .collect(),
             timeout_s: WATCH_S,
             page: Some(PAGE),
@@ -167,16 +169,3 @@ impl Kind {
 
 /// The namespace whose `uid` is that of the cluster.
 pub const SYSTEM_NAMESPACE: &str = "kube-system";
-
-/// A value of a query (RFC 3986 section 2.1).
-fn escaped(text: &str) -> String {
-    let mut out = String::new();
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
-}

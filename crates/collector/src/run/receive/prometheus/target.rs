@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use export::clock::now_unix_ns;
 use export::get::Getter;
+use syntax::escape::{escaped, is_unreserved};
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
@@ -185,9 +186,9 @@ fn url(discovered: &Labels, job: &Job) -> String {
     let mut separator = if path.contains('?') { '&' } else { '?' };
     let mut add = |name: &str, value: &str| {
         url.push(separator);
-        url.push_str(&escaped(name));
+        url.push_str(&escaped(name, is_unreserved));
         url.push('=');
-        url.push_str(&escaped(value));
+        url.push_str(&escaped(value, is_unreserved));
         separator = '&';
     };
     for (name, values) in &job.params {
@@ -204,17 +205,4 @@ fn url(discovered: &Labels, job: &Job) -> String {
         }
     }
     url
-}
-
-/// A text in a query (RFC 3986 section 2.1).
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(byte as char);
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    out
 }
