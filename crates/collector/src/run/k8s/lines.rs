@@ -33,6 +33,57 @@ pub(in crate::run) fn version(text: Option<String>) -> Result<Option<String>, Fa
     }
 }
 
+/// A line of a watch.
+#[derive(serde::Deserialize)]
+pub(in crate::run) struct Event<O> {
+    #[serde(rename = "type")]
+    kind: String,
+    /// What it tells of; of an error its status.
+    pub object: O,
+}
+
+/// The change that an event tells of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::run) enum Change {
+    /// The object is new, or other than before.
+    Put,
+    /// The object is gone.
+    Deleted,
+    /// None; the version is a newer one.
+    Bookmark,
+    /// A later version of the API may have more kinds of events.
+    Unknown,
+}
+
+impl<O> Event<O> {
+    /// The change. `code` and `message` are those of the status that the object of an error is.
+    ///
+    /// # Errors
+    /// The event is an error.
+    pub(in crate::run) fn change(
+        &self,
+        code: Option<u16>,
+        message: Option<&str>,
+    ) -> Result<Change, Fault> {
+        match self.kind.as_str() {
+            "ADDED" | "MODIFIED" => Ok(Change::Put),
+            "DELETED" => Ok(Change::Deleted),
+            "BOOKMARK" => Ok(Change::Bookmark),
+            "ERROR" if code == Some(410) => Err(Fault::Expired),
+            "ERROR" => {
+                let (code, said) = (code.unwrap_or_default(), message.unwrap_or_default());
+                Err(Fault::Wrong(format!("status {code}: {said}")))
+            }
+            _ => Ok(Change::Unknown),
+        }
+    }
+}
+
+/// The version of a list. A body without one is no list, and not one of nothing.
+pub(in crate::run) fn version_of_list(text: Option<String>) -> Result<String, Fault> {
+    version(text)?.ok_or_else(|| Fault::Wrong("a list without a version".to_owned()))
+}
+
 /// JSON that is not what it should be.
 pub(in crate::run) fn wrong(error: serde_json::Error) -> Fault {
     Fault::Wrong(format!("an answer that cannot be read: {error}"))

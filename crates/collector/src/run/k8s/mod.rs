@@ -11,5 +11,7 @@ pub use lines::{Fault, Lines};
 pub use pod::{Pod, Question, own_namespace};
 pub use watch::{Objects, Watcher};
 
-pub(in crate::run) use lines::{NAME_BYTES_MAX, at_most, version, wrong};
+pub(in crate::run) use lines::{
+    Change, Event, NAME_BYTES_MAX, at_most, version, version_of_list, wrong,
+};
 pub(in crate::run) use pod::bracketed;

@@ -141,11 +141,7 @@ impl Cluster {
 
     fn put_other(&self, kind: Kind, object: &Object) -> Result<bool, Fault> {
         let meta = &object.metadata;
-        let key = if kind.is_by_name() {
-            &meta.name
-        } else {
-            &meta.uid
-        };
+        let key = kind.key(meta);
         let owner = meta.owners.iter().find(|owner| {
             Some(owner.kind.as_str()) == kind.owner() && owner.controller == Some(true)
         });
@@ -170,8 +166,7 @@ impl Cluster {
         let mut tables = self.write();
         match kind {
             Kind::Pod => tables.pod_is_gone(&meta.uid),
-            _ if kind.is_by_name() => drop(tables.others[kind as usize].remove(&meta.name)),
-            _ => drop(tables.others[kind as usize].remove(&meta.uid)),
+            _ => drop(tables.others[kind as usize].remove(kind.key(meta))),
         }
     }
 

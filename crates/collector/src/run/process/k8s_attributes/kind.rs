@@ -2,6 +2,7 @@
 
 use syntax::escape::{escaped, is_unreserved};
 
+use super::object::Metadata;
 use super::rules::Rules;
 use crate::config::components::processors::k8s_attributes::{Filter, From};
 use crate::run::k8s::Question;
@@ -94,9 +95,18 @@ impl Kind {
         }
     }
 
-    /// Whether its objects are found by their names, and not by their `uid`.
-    pub fn is_by_name(self) -> bool {
+    /// Whether its objects are in no namespace.
+    fn is_of_cluster(self) -> bool {
         matches!(self, Kind::Namespace | Kind::Node)
+    }
+
+    /// Key of an object in the tables: the name where that is unique in the cluster, else the `uid`.
+    pub fn key(self, object: &Metadata) -> &String {
+        if self.is_of_cluster() {
+            &object.name
+        } else {
+            &object.uid
+        }
     }
 
     /// Whether the rules need it.
@@ -120,9 +130,10 @@ impl Kind {
     /// What the API server is asked.
     pub fn question(self, filter: &Filter, rules: &Rules) -> Question {
         let (_, group, name) = self.names();
-        let is_in_namespace = !self.is_by_name();
         let path = match &filter.namespace {
-            Some(namespace) if is_in_namespace => format!("{group}/namespaces/{namespace}/{name}"),
+            Some(namespace) if !self.is_of_cluster() => {
+                format!("{group}/namespaces/{namespace}/{name}")
+            }
             _ => format!("{group}/{name}"),
         };
         let (mut fields, mut labels) = (Vec::new(), Vec::new());

@@ -20,14 +20,6 @@ pub struct Page {
     pub items: Vec<Object>,
 }
 
-/// A line of a watch.
-#[derive(Deserialize)]
-pub struct Event {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub object: Object,
-}
-
 /// An object of any kind, or the status that an error is.
 #[derive(Default, Deserialize)]
 pub struct Object {

@@ -6,9 +6,11 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::cluster::Cluster;
 use super::kind::Kind;
-use super::object::{Event, Object, Page};
+use super::object::{Object, Page};
 use crate::run::Log;
-use crate::run::k8s::{Fault, NAME_BYTES_MAX, Objects, version, wrong};
+use crate::run::k8s::{
+    Change, Event, Fault, NAME_BYTES_MAX, Objects, version, version_of_list, wrong,
+};
 
 /// Bytes of what tells where the next page begins.
 const NEXT_BYTES_MAX: usize = 4096;
@@ -59,16 +61,12 @@ impl Watched {
 impl Objects for Watched {
     fn page(&mut self, body: &[u8], is_first: bool) -> Result<Option<String>, Fault> {
         let page: Page = serde_json::from_slice(body).map_err(wrong)?;
-        let seen = version(page.metadata.version)?;
-        let seen = seen.ok_or_else(|| Fault::Wrong("a list without a version".to_owned()))?;
+        let seen = version_of_list(page.metadata.version)?;
         if is_first {
             self.seen.clear();
         }
         for object in page.items {
-            let meta = &object.metadata;
-            let by_name = self.kind.is_by_name();
-            self.seen
-                .insert(if by_name { &meta.name } else { &meta.uid }.clone());
+            self.seen.insert(self.kind.key(&object.metadata).clone());
             self.put(object)?;
         }
         if let Some(next) = page.metadata.next.filter(|next| !next.is_empty()) {
@@ -91,25 +89,18 @@ impl Objects for Watched {
     }
 
     fn event(&mut self, line: &[u8]) -> Result<bool, Fault> {
-        let event: Event = serde_json::from_slice(line).map_err(wrong)?;
-        let mut object = event.object;
-        let seen = version(object.metadata.version.take())?;
-        match event.kind.as_str() {
-            "ADDED" | "MODIFIED" => self.put(object)?,
-            "DELETED" => {
+        let mut event: Event<Object> = serde_json::from_slice(line).map_err(wrong)?;
+        let seen = version(event.object.metadata.version.take())?;
+        let status = &event.object;
+        match event.change(status.code, status.message.as_deref())? {
+            Change::Put => self.put(event.object)?,
+            Change::Deleted => {
                 if let Some(cluster) = self.cluster.upgrade() {
-                    cluster.remove(self.kind, &object);
+                    cluster.remove(self.kind, &event.object);
                 }
             }
-            "BOOKMARK" => {}
-            "ERROR" if object.code == Some(410) => return Err(Fault::Expired),
-            "ERROR" => {
-                let said = object.message.unwrap_or_default();
-                let code = object.code.unwrap_or_default();
-                return Err(Fault::Wrong(format!("status {code}: {said}")));
-            }
-            // There may be more in a later version.
-            _ => return Ok(false),
+            Change::Bookmark => {}
+            Change::Unknown => return Ok(false),
         }
         self.version = seen.or(self.version.take());
         Ok(true)

@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use crate::run::k8s::{Fault, NAME_BYTES_MAX, at_most, version, wrong};
+use crate::run::k8s::{
+    Change, Event, Fault, NAME_BYTES_MAX, at_most, version, version_of_list, wrong,
+};
 
 /// Slices of a service.
 const SLICES_MAX: usize = 1024;
@@ -33,13 +35,6 @@ struct List {
     metadata: Metadata,
     #[serde(deserialize_with = "at_most::<_, _, SLICES_MAX>")]
     items: Vec<Object>,
-}
-
-#[derive(serde::Deserialize)]
-struct Event {
-    #[serde(rename = "type")]
-    kind: String,
-    object: Object,
 }
 
 /// A slice, or the status that an error is.
@@ -110,10 +105,7 @@ impl Slices {
         for slice in list.items {
             all.put(slice)?;
         }
-        let seen = version(list.metadata.version)?;
-        // What is no list at all must not be one of nothing.
-        let missing = || Fault::Wrong("a list without a version".to_owned());
-        all.version = Some(seen.ok_or_else(missing)?);
+        all.version = Some(version_of_list(list.metadata.version)?);
         *self = all;
         Ok(())
     }
@@ -123,25 +115,18 @@ impl Slices {
     /// # Errors
     /// Why it cannot be followed.
     pub fn event(&mut self, line: &[u8]) -> Result<bool, Fault> {
-        let event: Event = serde_json::from_slice(line).map_err(wrong)?;
-        let mut object = event.object;
-        let seen = version(object.metadata.version.take())?;
+        let mut event: Event<Object> = serde_json::from_slice(line).map_err(wrong)?;
+        let seen = version(event.object.metadata.version.take())?;
         self.lacking = None;
-        let has_changed = match event.kind.as_str() {
-            "ADDED" | "MODIFIED" => self.put(object).map(|()| true)?,
-            "DELETED" => {
-                let name = object.metadata.name.unwrap_or_default();
+        let status = &event.object;
+        let has_changed = match event.change(status.code, status.message.as_deref())? {
+            Change::Put => self.put(event.object).map(|()| true)?,
+            Change::Deleted => {
+                let name = event.object.metadata.name.unwrap_or_default();
                 self.hosts.remove(&name).is_some()
             }
-            "BOOKMARK" => false,
-            "ERROR" if object.code == Some(410) => return Err(Fault::Expired),
-            "ERROR" => {
-                let said = object.message.unwrap_or_default();
-                let code = object.code.unwrap_or_default();
-                return Err(Fault::Wrong(format!("status {code}: {said}")));
-            }
-            // There may be more in a later version.
-            _ => return Ok(false),
+            Change::Bookmark => false,
+            Change::Unknown => return Ok(false),
         };
         self.version = seen.or(self.version.take());
         Ok(has_changed)
