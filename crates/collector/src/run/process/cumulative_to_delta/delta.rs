@@ -1,9 +1,9 @@
 //! The difference of two data points of a stream.
 
-use otlp::scan::{Number, Point, PointKind};
+use otlp::scan::{Number, Point};
 use otlp::write;
 
-use super::super::streams::{Exponential, Remembered, without};
+use super::super::streams::{Histogram, Remembered, Value};
 use super::Reason;
 
 /// The last data point of a stream.
@@ -13,51 +13,18 @@ pub struct Last {
     value: Value,
 }
 
-#[derive(Clone, Debug)]
-enum Value {
-    Number(Number),
-    Histogram(Histogram),
-    Exponential(Exponential),
-}
-
-#[derive(Clone, Debug)]
-struct Histogram {
-    count: u64,
-    sum: Option<f64>,
-    bounds: Vec<f64>,
-    counts: Vec<u64>,
-}
-
 impl Remembered for Last {
     fn bytes(&self) -> usize {
-        match &self.value {
-            Value::Number(_) => 0,
-            Value::Histogram(histogram) => {
-                (histogram.bounds.len() + histogram.counts.len()) * size_of::<u64>()
-            }
-            Value::Exponential(histogram) => histogram.bytes(),
-        }
+        self.value.bytes()
     }
 }
 
 impl Last {
     /// Of a data point; one without a value is 0.
     pub fn of(point: &Point<'_>) -> Last {
-        let value = match point.kind {
-            PointKind::Number | PointKind::Summary => {
-                Value::Number(point.value.unwrap_or(Number::Int(0)))
-            }
-            PointKind::Histogram => Value::Histogram(Histogram {
-                count: point.count,
-                sum: point.sum,
-                bounds: point.explicit_bounds(),
-                counts: point.bucket_counts(),
-            }),
-            PointKind::Exponential => Value::Exponential(Exponential::of(point)),
-        };
         Last {
             time_ns: point.time_ns,
-            value,
+            value: Value::of(point),
         }
     }
 
@@ -135,32 +102,16 @@ impl Delta {
 
     /// Appends the data point that this is made of, as a delta.
     pub fn write(&self, point: &Point<'_>, start_ns: u64, out: &mut Vec<u8>) {
-        match &self.0 {
-            Value::Number(value) => {
-                without(point.message, &[2, 4, 6], out);
-                match value {
-                    Number::Int(value) => write::fixed64(out, 6, value.cast_unsigned()),
-                    Number::Double(value) => write::double(out, 4, *value),
-                }
+        // The least and the greatest value are those since the start: a delta has none.
+        match (&self.0, point.sum) {
+            (Value::Histogram(histogram), Some(sum)) if sum.is_nan() => {
+                let histogram = Histogram {
+                    sum: Some(sum),
+                    ..histogram.clone()
+                };
+                Value::Histogram(histogram).write(point, out);
             }
-            Value::Histogram(histogram) => {
-                // The least and the greatest value are those since the start.
-                without(point.message, &[2, 4, 6, 11, 12, 5], out);
-                write::fixed64(out, 4, histogram.count);
-                match (point.sum, histogram.sum) {
-                    (Some(sum), _) if sum.is_nan() => write::double(out, 5, sum),
-                    (Some(_), Some(sum)) => write::double(out, 5, sum),
-                    _ => {}
-                }
-                if !histogram.counts.is_empty() {
-                    write::packed(out, 6, histogram.counts.iter().copied());
-                }
-            }
-            Value::Exponential(histogram) => {
-                let numbers = [&[2, 12, 13], &Exponential::FIELDS[..]].concat();
-                without(point.message, &numbers, out);
-                histogram.write(out);
-            }
+            (value, _) => value.write(point, out),
         }
         if start_ns != 0 {
             write::fixed64(out, 2, start_ns);

@@ -7,25 +7,23 @@ mod delta;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use export::clock::now_unix_ns;
 use otlp::scan::{Malformed, Metric, MetricKind, Number, Point};
 use regex_automata::meta::Regex;
-use tokio::time::Instant;
 
-use super::edit::{Edited, Outcome, hand_on, room_for};
+use super::edit::Outcome;
 use super::streams::{
-    Changes, Convert, Converted, Identity, NoRoom, STREAMS_MAX, Shared, Streams, Sweeper, convert,
+    self, Convert, Converted, Identity, NoRoom, Processor, STREAMS_MAX, Shared, State,
 };
 use super::{ProcessorDeps, StartProcessor};
 use crate::config::components::processors::cumulative_to_delta::{
     CumulativeToDelta as Settings, InitialValue, MetricMatch,
 };
 use crate::config::pattern;
-use crate::run::consume::{Consumer, Pass, Refusal, Refused, Through, refused};
-use crate::run::data::Batch;
+use crate::run::consume::Consumer;
 use crate::run::metrics::{Kind, Sheet};
 use crate::run::part::{Part, PartName};
 use delta::{Delta, Last};
@@ -37,63 +35,25 @@ const CUMULATIVE: i32 = 2;
 const NO_RECORDED_VALUE: u32 = 1;
 
 /// See the module.
-pub struct CumulativeToDelta {
-    editor: Editor,
-    next: Arc<dyn Consumer>,
-    tally: Arc<Mutex<Tally>>,
-    _sweeper: Option<Sweeper>,
-}
+pub type CumulativeToDelta = Processor<Editor>;
 
 impl StartProcessor for Settings {
     fn start(
         &self,
-        mut deps: ProcessorDeps<'_, '_>,
+        deps: ProcessorDeps<'_, '_>,
         next: Arc<dyn Consumer>,
     ) -> Result<Arc<dyn Consumer>, String> {
         let editor = Editor::new(self, now_unix_ns())?;
         let idle_max = Duration::from_nanos(self.max_staleness_ns);
-        let sweeper = (!idle_max.is_zero()).then(|| editor.streams.sweep(idle_max));
-        let processor = Arc::new(CumulativeToDelta {
-            editor,
-            next,
-            tally: Arc::default(),
-            _sweeper: sweeper,
-        });
-        deps.register(Arc::clone(&processor) as Arc<dyn Part>);
-        Ok(processor)
-    }
-}
-
-impl Through for CumulativeToDelta {
-    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
-        let converted = match self.editor.edit(&batch.bytes) {
-            Ok(converted) => converted,
-            Err(fault) => return refused(batch, Refusal::Malformed(fault.to_string())),
-        };
-        let Converted {
-            edited,
-            undo,
-            tally,
-        } = converted;
-        // If the next component refuses the batch, dropping `undo` forgets it.
-        let taken = hand_on::<P>(&self.next, batch, Ok::<_, Malformed>(edited))?;
-        let all = Arc::clone(&self.tally);
-        Ok(P::then(taken, move || {
-            undo.keep();
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.add(&tally);
-        }))
-    }
-
-    fn next(&self) -> &dyn Consumer {
-        &*self.next
+        let idle_max = (!idle_max.is_zero()).then_some(idle_max);
+        Ok(Processor::start(editor, idle_max, deps, next))
     }
 }
 
 impl Part for CumulativeToDelta {
     fn describe(&self, name: &PartName, sheet: &mut Sheet) {
         let [pipeline, processor] = name.labels();
-        let tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = self.tally();
         let metric = "otelcol_cumulativetodelta_datapoints";
         let help = "data points that became deltas";
         sheet.about(Kind::Counter, metric, "{datapoint}", help);
@@ -116,7 +76,7 @@ impl Part for CumulativeToDelta {
             "{stream}",
             "streams that are remembered",
         );
-        let streams = self.editor.streams.lock().count();
+        let streams = self.converter.streams.lock().count();
         sheet.point(&[pipeline, processor], streams as u64);
     }
 }
@@ -154,7 +114,7 @@ pub struct Tally {
     dropped: [[u64; 5]; 3],
 }
 
-impl Tally {
+impl streams::Tally for Tally {
     fn add(&mut self, other: &Tally) {
         for (mine, others) in self.converted.iter_mut().zip(other.converted) {
             *mine += others;
@@ -165,8 +125,15 @@ impl Tally {
         }
     }
 
-    fn all_dropped(&self) -> u64 {
+    fn dropped(&self) -> u64 {
         self.dropped.iter().flatten().sum()
+    }
+}
+
+impl Tally {
+    fn drop(&mut self, place: usize, reason: Reason) -> Outcome {
+        self.dropped[place][reason as usize] += 1;
+        Outcome::Gone
     }
 }
 
@@ -246,37 +213,31 @@ impl Editor {
     /// # Errors
     /// The request is malformed.
     pub fn edit(&self, request: &[u8]) -> Result<Converted<Last, Tally>, Malformed> {
-        let mut out = room_for(request);
-        let mut streams = self.streams.lock();
-        let changes = streams.begin(Instant::now());
-        let mut converter = Converter {
-            editor: self,
-            streams: &mut streams,
-            changes,
-            tally: Tally::default(),
-        };
-        let outcome = convert(request, &mut out, &mut converter);
-        let Converter { changes, tally, .. } = converter;
-        drop(streams);
-        let undo = self.streams.undo(changes);
-        let edited = Edited::new(outcome?, out, tally.all_dropped());
-        Ok(Converted {
-            edited,
-            undo,
-            tally,
-        })
+        streams::edit(self, request)
+    }
+
+    /// The start time that the first data point of a stream gets; none: it is dropped.
+    fn first(&self, point: &Point<'_>) -> Option<u64> {
+        match self.initial_value {
+            InitialValue::Auto => {
+                let is_new = point.start_ns >= self.begun_ns && point.start_ns != point.time_ns;
+                is_new.then_some(point.start_ns)
+            }
+            // As in the Collector, it has none.
+            InitialValue::Keep => Some(0),
+            InitialValue::Drop => None,
+        }
     }
 }
 
-struct Converter<'e> {
-    editor: &'e Editor,
-    streams: &'e mut Streams<Last>,
-    changes: Changes<Last>,
-    tally: Tally,
-}
-
-impl Convert for Converter<'_> {
+impl Convert for Editor {
     const TEMPORALITY: u64 = DELTA;
+    type Value = Last;
+    type Tally = Tally;
+
+    fn streams(&self) -> &Shared<Last> {
+        &self.streams
+    }
 
     fn converts(&self, metric: &Metric<'_>) -> bool {
         let Some(kind) = metric.kind.filter(|_| metric.temporality == CUMULATIVE) else {
@@ -289,7 +250,7 @@ impl Convert for Converter<'_> {
         };
         let Editor {
             include, exclude, ..
-        } = self.editor;
+        } = self;
         is_known
             && include.has_name(metric.name).unwrap_or(true)
             && include.has_kind(kind).unwrap_or(true)
@@ -298,29 +259,30 @@ impl Convert for Converter<'_> {
     }
 
     fn point(
-        &mut self,
+        &self,
         kind: MetricKind,
         mut stream: Identity,
         point: &Point<'_>,
+        state: &mut State<'_, Last, Tally>,
         out: &mut Vec<u8>,
-    ) -> Result<Outcome, Malformed> {
+    ) -> Outcome {
         let place = match kind {
             MetricKind::Histogram => 1,
             MetricKind::Exponential => 2,
             MetricKind::Sum | MetricKind::Gauge | MetricKind::Summary => 0,
         };
         if point.flags & NO_RECORDED_VALUE != 0 {
-            return Ok(self.dropped(place, Reason::NoRecordedValue));
+            return state.tally.drop(place, Reason::NoRecordedValue);
         }
         // NaN stands for a stale series; the Collector leaves it as it is.
         if matches!(point.value, Some(Number::Double(value)) if value.is_nan()) {
-            return Ok(Outcome::Same);
+            return Outcome::Same;
         }
         stream.number(point.start_ns);
         stream.number(matches!(point.value, Some(Number::Double(_))).into());
         let id = stream.id();
         let mut last = Last::of(point);
-        let (start_ns, delta) = match self.streams.get(&id) {
+        let (start_ns, delta) = match state.streams.get(&id) {
             Some(before) => {
                 last.fill(before);
                 (before.time_ns, last.since(before))
@@ -330,37 +292,16 @@ impl Convert for Converter<'_> {
                 None => (0, Err(Reason::Initial)),
             },
         };
-        if self.streams.set(id, last, &mut self.changes) == Err(NoRoom) {
-            return Ok(self.dropped(place, Reason::Limit));
+        if state.streams.set(id, last, &mut state.changes) == Err(NoRoom) {
+            return state.tally.drop(place, Reason::Limit);
         }
         match delta {
             Ok(delta) => {
-                self.tally.converted[place] += 1;
+                state.tally.converted[place] += 1;
                 delta.write(point, start_ns, out);
-                Ok(Outcome::Changed)
+                Outcome::Changed
             }
-            Err(reason) => Ok(self.dropped(place, reason)),
-        }
-    }
-}
-
-impl Converter<'_> {
-    fn dropped(&mut self, place: usize, reason: Reason) -> Outcome {
-        self.tally.dropped[place][reason as usize] += 1;
-        Outcome::Gone
-    }
-
-    /// The start time that the first data point of a stream gets; none: it is dropped.
-    fn first(&self, point: &Point<'_>) -> Option<u64> {
-        match self.editor.initial_value {
-            InitialValue::Auto => {
-                let is_new =
-                    point.start_ns >= self.editor.begun_ns && point.start_ns != point.time_ns;
-                is_new.then_some(point.start_ns)
-            }
-            // As in the Collector, it has none.
-            InitialValue::Keep => Some(0),
-            InitialValue::Drop => None,
+            Err(reason) => state.tally.drop(place, reason),
         }
     }
 }

@@ -5,20 +5,18 @@
 mod tests;
 mod total;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use otlp::scan::{Malformed, Metric, MetricKind, Point};
-use tokio::time::Instant;
 
-use super::edit::{Edited, Outcome, hand_on, room_for};
+use super::edit::Outcome;
 use super::streams::{
-    Changes, Convert, Converted, Identity, NoRoom, STREAMS_MAX, Shared, Streams, Sweeper, convert,
+    self, Convert, Converted, Identity, NoRoom, Processor, STREAMS_MAX, Shared, State,
 };
 use super::{ProcessorDeps, StartProcessor};
 use crate::config::components::processors::delta_to_cumulative::DeltaToCumulative as Settings;
-use crate::run::consume::{Consumer, Pass, Refusal, Refused, Through, refused};
-use crate::run::data::Batch;
+use crate::run::consume::Consumer;
 use crate::run::metrics::{Kind, Sheet};
 use crate::run::part::{Part, PartName};
 use total::Total;
@@ -28,58 +26,17 @@ const DELTA: i32 = 1;
 const CUMULATIVE: u64 = 2;
 
 /// See the module.
-pub struct DeltaToCumulative {
-    editor: Editor,
-    max_stale: Duration,
-    next: Arc<dyn Consumer>,
-    tally: Arc<Mutex<Tally>>,
-    _sweeper: Sweeper,
-}
+pub type DeltaToCumulative = Processor<Editor>;
 
 impl StartProcessor for Settings {
     fn start(
         &self,
-        mut deps: ProcessorDeps<'_, '_>,
+        deps: ProcessorDeps<'_, '_>,
         next: Arc<dyn Consumer>,
     ) -> Result<Arc<dyn Consumer>, String> {
         let editor = Editor::new(self);
-        let max_stale = Duration::from_nanos(self.max_stale_ns);
-        let sweeper = editor.streams.sweep(max_stale);
-        let processor = Arc::new(DeltaToCumulative {
-            editor,
-            max_stale,
-            next,
-            tally: Arc::default(),
-            _sweeper: sweeper,
-        });
-        deps.register(Arc::clone(&processor) as Arc<dyn Part>);
-        Ok(processor)
-    }
-}
-
-impl Through for DeltaToCumulative {
-    fn pass<P: Pass>(&self, batch: Batch) -> Result<P::Taken, Box<Refused>> {
-        let converted = match self.editor.edit(&batch.bytes) {
-            Ok(converted) => converted,
-            Err(fault) => return refused(batch, Refusal::Malformed(fault.to_string())),
-        };
-        let Converted {
-            edited,
-            undo,
-            tally,
-        } = converted;
-        // If the next component refuses the batch, dropping `undo` takes the deltas out again.
-        let taken = hand_on::<P>(&self.next, batch, Ok::<_, Malformed>(edited))?;
-        let all = Arc::clone(&self.tally);
-        Ok(P::then(taken, move || {
-            undo.keep();
-            let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
-            all.add(&tally);
-        }))
-    }
-
-    fn next(&self) -> &dyn Consumer {
-        &*self.next
+        let max_stale = editor.max_stale;
+        Ok(Processor::start(editor, Some(max_stale), deps, next))
     }
 }
 
@@ -88,7 +45,7 @@ impl Part for DeltaToCumulative {
     fn describe(&self, name: &PartName, sheet: &mut Sheet) {
         let [pipeline, processor] = name.labels();
         let labels = [pipeline, processor];
-        let tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
+        let tally = self.tally();
         let metric = "otelcol_deltatocumulative_datapoints";
         let help = "data points; with `error` those that could not be added";
         sheet.about(Kind::Counter, metric, "{datapoint}", help);
@@ -97,7 +54,7 @@ impl Part for DeltaToCumulative {
             sheet.point(&[pipeline, processor, ("error", error)], count);
         }
         let (streams, streams_max) = {
-            let streams = self.editor.streams.lock();
+            let streams = self.converter.streams.lock();
             (streams.count(), streams.count_max())
         };
         for (metric, unit, help, value) in [
@@ -117,7 +74,7 @@ impl Part for DeltaToCumulative {
                 "otelcol_deltatocumulative_streams_max_stale",
                 "s",
                 "time after which a stream without data points is forgotten",
-                self.max_stale.as_secs(),
+                self.converter.max_stale.as_secs(),
             ),
         ] {
             sheet.about(Kind::Gauge, metric, unit, help);
@@ -147,12 +104,23 @@ pub struct Tally {
     dropped: [u64; 3],
 }
 
-impl Tally {
+impl streams::Tally for Tally {
     fn add(&mut self, other: &Tally) {
         self.added += other.added;
         for (mine, others) in self.dropped.iter_mut().zip(other.dropped) {
             *mine += others;
         }
+    }
+
+    fn dropped(&self) -> u64 {
+        self.dropped.iter().sum()
+    }
+}
+
+impl Tally {
+    fn drop(&mut self, error: Error) -> Outcome {
+        self.dropped[error as usize] += 1;
+        Outcome::Gone
     }
 }
 
@@ -160,6 +128,8 @@ impl Tally {
 #[derive(Debug)]
 pub struct Editor {
     streams: Shared<Total>,
+    /// Streams that were not seen for so long are forgotten.
+    max_stale: Duration,
 }
 
 impl Editor {
@@ -168,6 +138,7 @@ impl Editor {
     pub fn new(settings: &Settings) -> Editor {
         Editor {
             streams: Shared::new(settings.streams_max.min(STREAMS_MAX)),
+            max_stale: Duration::from_nanos(settings.max_stale_ns),
         }
     }
 
@@ -176,35 +147,18 @@ impl Editor {
     /// # Errors
     /// The request is malformed.
     pub fn edit(&self, request: &[u8]) -> Result<Converted<Total, Tally>, Malformed> {
-        let mut out = room_for(request);
-        let mut streams = self.streams.lock();
-        let changes = streams.begin(Instant::now());
-        let mut converter = Converter {
-            streams: &mut streams,
-            changes,
-            tally: Tally::default(),
-        };
-        let outcome = convert(request, &mut out, &mut converter);
-        let Converter { changes, tally, .. } = converter;
-        drop(streams);
-        let undo = self.streams.undo(changes);
-        let edited = Edited::new(outcome?, out, tally.dropped.iter().sum());
-        Ok(Converted {
-            edited,
-            undo,
-            tally,
-        })
+        streams::edit(self, request)
     }
 }
 
-struct Converter<'e> {
-    streams: &'e mut Streams<Total>,
-    changes: Changes<Total>,
-    tally: Tally,
-}
-
-impl Convert for Converter<'_> {
+impl Convert for Editor {
     const TEMPORALITY: u64 = CUMULATIVE;
+    type Value = Total;
+    type Tally = Tally;
+
+    fn streams(&self) -> &Shared<Total> {
+        &self.streams
+    }
 
     fn converts(&self, metric: &Metric<'_>) -> bool {
         let has_deltas = metric.kind.is_some_and(MetricKind::has_temporality);
@@ -212,20 +166,21 @@ impl Convert for Converter<'_> {
     }
 
     fn point(
-        &mut self,
+        &self,
         _: MetricKind,
         stream: Identity,
         point: &Point<'_>,
+        state: &mut State<'_, Total, Tally>,
         out: &mut Vec<u8>,
-    ) -> Result<Outcome, Malformed> {
+    ) -> Outcome {
         let id = stream.id();
-        let added = match self.streams.get(&id) {
+        let added = match state.streams.get(&id) {
             None => Ok(None),
             Some(total) => total.and(point).map(Some),
         };
         let total = match added {
             Ok(total) => total,
-            Err(error) => return Ok(self.dropped(error)),
+            Err(error) => return state.tally.drop(error),
         };
         let outcome = match &total {
             // The first data point of a stream is its sum.
@@ -236,17 +191,10 @@ impl Convert for Converter<'_> {
             }
         };
         let total = total.unwrap_or_else(|| Total::of(point));
-        if self.streams.set(id, total, &mut self.changes) == Err(NoRoom) {
-            return Ok(self.dropped(Error::Limit));
+        if state.streams.set(id, total, &mut state.changes) == Err(NoRoom) {
+            return state.tally.drop(Error::Limit);
         }
-        self.tally.added += 1;
-        Ok(outcome)
-    }
-}
-
-impl Converter<'_> {
-    fn dropped(&mut self, error: Error) -> Outcome {
-        self.tally.dropped[error as usize] += 1;
-        Outcome::Gone
+        state.tally.added += 1;
+        outcome
     }
 }

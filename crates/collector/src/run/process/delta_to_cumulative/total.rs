@@ -1,9 +1,9 @@
 //! The sum of the data points of a stream.
 
-use otlp::scan::{Number, Point, PointKind};
+use otlp::scan::{Number, Point};
 use otlp::write;
 
-use super::super::streams::{Exponential, Remembered, without};
+use super::super::streams::{Histogram, Remembered, Value};
 use super::Error;
 
 /// The sum of the data points of a stream so far.
@@ -17,30 +17,9 @@ pub struct Total {
     max: Option<f64>,
 }
 
-#[derive(Clone, Debug)]
-enum Value {
-    Number(Number),
-    Histogram(Histogram),
-    Exponential(Exponential),
-}
-
-#[derive(Clone, Debug)]
-struct Histogram {
-    count: u64,
-    sum: Option<f64>,
-    bounds: Vec<f64>,
-    counts: Vec<u64>,
-}
-
 impl Remembered for Total {
     fn bytes(&self) -> usize {
-        match &self.value {
-            Value::Number(_) => 0,
-            Value::Histogram(histogram) => {
-                (histogram.bounds.len() + histogram.counts.len()) * size_of::<u64>()
-            }
-            Value::Exponential(histogram) => histogram.bytes(),
-        }
+        self.value.bytes()
     }
 }
 
@@ -52,18 +31,7 @@ impl Total {
             time_ns: point.time_ns,
             min: point.min,
             max: point.max,
-            value: match point.kind {
-                PointKind::Number | PointKind::Summary => {
-                    Value::Number(point.value.unwrap_or(Number::Int(0)))
-                }
-                PointKind::Histogram => Value::Histogram(Histogram {
-                    count: point.count,
-                    sum: point.sum,
-                    bounds: point.explicit_bounds(),
-                    counts: point.bucket_counts(),
-                }),
-                PointKind::Exponential => Value::Exponential(Exponential::of(point)),
-            },
+            value: Value::of(point),
         }
     }
 
@@ -104,26 +72,12 @@ impl Total {
 
     /// Appends the data point that was added last, with the sum of all of them.
     pub fn write(&self, point: &Point<'_>, out: &mut Vec<u8>) {
-        let (min, max) = match &self.value {
-            Value::Number(value) => {
-                without(point.message, &[2, 4, 6], out);
-                match value {
-                    Number::Int(value) => write::fixed64(out, 6, value.cast_unsigned()),
-                    Number::Double(value) => write::double(out, 4, *value),
-                }
-                (0, 0)
-            }
-            Value::Histogram(histogram) => {
-                without(point.message, &[2, 4, 5, 6, 11, 12], out);
-                histogram.write(out);
-                (11, 12)
-            }
-            Value::Exponential(histogram) => {
-                let numbers = [&[2, 12, 13], &Exponential::FIELDS[..]].concat();
-                without(point.message, &numbers, out);
-                histogram.write(out);
-                (12, 13)
-            }
+        self.value.write(point, out);
+        // Field numbers of the least and of the greatest value.
+        let (min, max) = match self.value {
+            Value::Number(_) => (0, 0),
+            Value::Histogram(_) => (11, 12),
+            Value::Exponential(_) => (12, 13),
         };
         if self.start_ns != 0 {
             write::fixed64(out, 2, self.start_ns);
@@ -161,16 +115,6 @@ impl Histogram {
             sum: self.sum.zip(other.sum).map(|(mine, other)| mine + other),
             bounds: self.bounds.clone(),
             counts: sums,
-        }
-    }
-
-    fn write(&self, out: &mut Vec<u8>) {
-        write::fixed64(out, 4, self.count);
-        if let Some(sum) = self.sum {
-            write::double(out, 5, sum);
-        }
-        if !self.counts.is_empty() {
-            write::packed(out, 6, self.counts.iter().copied());
         }
     }
 }

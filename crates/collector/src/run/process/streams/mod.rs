@@ -6,6 +6,8 @@
 
 mod exponential;
 mod identity;
+mod processor;
+mod value;
 mod walk;
 
 use std::collections::HashMap;
@@ -16,10 +18,11 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::edit::Edited;
 pub use exponential::Exponential;
 pub use identity::{Identity, StreamId};
-pub use walk::{Convert, convert, without};
+pub use processor::{Convert, Converted, Processor, State, Tally, edit};
+pub use value::{Histogram, Value};
+use walk::without;
 
 /// Streams that a processor remembers at most.
 pub const STREAMS_MAX: usize = 1 << 20;
@@ -227,25 +230,6 @@ impl<V: Remembered> Drop for Undo<V> {
         if let Some(changes) = self.changes.take() {
             self.streams.lock().undo(changes);
         }
-    }
-}
-
-/// A request that was converted.
-#[derive(Debug)]
-pub struct Converted<V: Remembered, T> {
-    /// The converted request.
-    pub edited: Edited,
-    /// Restores the streams unless the changes are kept.
-    pub undo: Undo<V>,
-    /// Counts of its data points by outcome.
-    pub tally: T,
-}
-
-impl<V: Remembered, T> Converted<V, T> {
-    /// The request, which is taken.
-    pub fn keep(self) -> Edited {
-        self.undo.keep();
-        self.edited
     }
 }
 

@@ -1,8 +1,8 @@
 //! The walk over the data points of a request, with the stream of each.
 
 use otlp::scan::{
-    Malformed, Metric, MetricKind, POINTS, Point, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES,
-    TEMPORALITY, metric, point,
+    Malformed, Metric, MetricKind, POINTS, RESOURCE_ATTRIBUTES, SCOPE_ATTRIBUTES, TEMPORALITY,
+    metric, point,
 };
 use otlp::write;
 
@@ -10,42 +10,22 @@ use super::super::edit::{
     FIRST, Fields, Outcome, SCHEMA_URL, SECOND, edit_fields, joined, last_bytes,
 };
 use super::identity::Identity;
+use super::{Convert, State};
 
 /// `InstrumentationScope.name`, `InstrumentationScope.version`
 const NAME: u32 = 1 << 3 | 2;
 const VERSION: u32 = 2 << 3 | 2;
 
-/// Conversion of metrics and their data points.
-pub trait Convert {
-    /// The `aggregation_temporality` of metrics that were converted.
-    const TEMPORALITY: u64;
-
-    /// Whether a metric is converted; others stay as they came.
-    fn converts(&self, metric: &Metric<'_>) -> bool;
-
-    /// Writes what a data point of a metric that is converted becomes. `stream` has what its
-    /// resource, scope, metric and attributes say.
-    ///
-    /// # Errors
-    /// The data point cannot be converted.
-    fn point(
-        &mut self,
-        kind: MetricKind,
-        stream: Identity,
-        point: &Point<'_>,
-        out: &mut Vec<u8>,
-    ) -> Result<Outcome, Malformed>;
-}
-
 /// Converts the metrics of a request; those without data points left are left out. `out` gets the
 /// new request.
 ///
 /// # Errors
-/// The request is malformed; `out` is of no account then.
-pub fn convert(
+/// The request is malformed. What `out` has then is not to be used.
+pub fn convert<C: Convert>(
     request: &[u8],
     out: &mut Vec<u8>,
-    convert: &mut impl Convert,
+    converter: &C,
+    state: &mut State<'_, C::Value, C::Tally>,
 ) -> Result<Outcome, Malformed> {
     edit_fields(request, FIRST, out, &mut |message, out| {
         let resource = joined(message, FIRST)?.unwrap_or_default();
@@ -62,8 +42,8 @@ pub fn convert(
             edit_fields(message, SECOND, out, &mut |message, out| {
                 let metric = metric(message)?;
                 match metric.kind {
-                    Some(kind) if convert.converts(&metric) => {
-                        of_metric(&metric, kind, &of_scope, out, convert)
+                    Some(kind) if converter.converts(&metric) => {
+                        of_metric(&metric, kind, &of_scope, out, (converter, state))
                     }
                     _ => Ok(Outcome::Same),
                 }
@@ -77,7 +57,7 @@ fn of_metric<C: Convert>(
     kind: MetricKind,
     of_scope: &Identity,
     out: &mut Vec<u8>,
-    convert: &mut C,
+    (converter, state): (&C, &mut State<'_, C::Value, C::Tally>),
 ) -> Result<Outcome, Malformed> {
     let mut of_metric = of_scope.clone();
     of_metric.add(metric.name);
@@ -99,7 +79,7 @@ fn of_metric<C: Convert>(
             let point = point(kind.point(), message)?;
             let mut stream = of_metric.clone();
             stream.attributes(message, kind.point().attributes_key())?;
-            let outcome = convert.point(kind, stream, &point, out)?;
+            let outcome = converter.point(kind, stream, &point, state, out);
             left += u64::from(outcome != Outcome::Gone);
             Ok(outcome)
         })
