@@ -64,6 +64,9 @@ pub fn joins(id: &ComponentId, takes: Signal, gives: Signal) -> bool {
     pairs(id).contains(&(takes, gives))
 }
 
+/// Connectors that make metrics of traces.
+pub(crate) const TRACES_TO_METRICS: &[Pair] = &[(Signal::Traces, Signal::Metrics)];
+
 pub(crate) const ENTRIES: &[Entry] = &[
     forward::ENTRY,
     count::ENTRY,

@@ -1,8 +1,8 @@
 //! `servicegraph`: requests between services as metrics, from pairs of spans.
 
 use super::span_metrics::{BOUNDS_NS, Buckets};
-use super::{Connector, ConnectorSettings, Pair};
-use crate::config::components::{Entry, Parse, Signal, TRACES, name};
+use super::{Connector, ConnectorSettings, TRACES_TO_METRICS};
+use crate::config::components::{Entry, Parse, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
 /// Settings of the search for requests between services.
@@ -60,8 +60,6 @@ const OPTIONS: &[Opt] = &[
     opt("metrics_exporter", Kind::Text, "", "where metrics went").no_effect("pipelines say where they go"),
 ];
 
-const PAIRS: &[Pair] = &[(Signal::Traces, Signal::Metrics)];
-
 pub(crate) const ENTRY: Entry = Entry {
     names: &[name("servicegraph"), name("service_graph")],
     doc: "counts and measures requests between services",
@@ -69,7 +67,7 @@ pub(crate) const ENTRY: Entry = Entry {
     carries: TRACES,
     options: &[OPTIONS],
     parse: Parse::Connector {
-        pairs: PAIRS,
+        pairs: TRACES_TO_METRICS,
         parse,
     },
 };

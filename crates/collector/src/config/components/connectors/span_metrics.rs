@@ -1,11 +1,11 @@
 //! `span_metrics`: counts and durations of spans as metrics.
 
 use super::dimension::{DIMENSION, Dimension, dimensions};
-use super::{Connector, ConnectorSettings, Pair};
-use crate::config::components::{Entry, Parse, Signal, TRACES, name, old_name};
+use super::{Connector, ConnectorSettings, TRACES_TO_METRICS};
+use crate::config::components::{Entry, Parse, TRACES, name, old_name};
 use crate::config::options::{COUNT_MAX, Kind, Opt, Section, opt};
 
-/// What is measured of spans.
+/// Measurements of spans.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SpanMetrics {
     /// The first part of each metric's name; empty: none.
@@ -131,8 +131,6 @@ const OPTIONS: &[Opt] = &[
     opt("metric_timestamp_cache_size", Kind::Int(0, COUNT_MAX), "1000", "times of deltas").no_effect("deltas follow each other without gaps: nothing is cached"),
 ];
 
-const PAIRS: &[Pair] = &[(Signal::Traces, Signal::Metrics)];
-
 pub(crate) const ENTRY: Entry = Entry {
     names: &[
         name("span_metrics"),
@@ -146,7 +144,7 @@ pub(crate) const ENTRY: Entry = Entry {
     carries: TRACES,
     options: &[OPTIONS],
     parse: Parse::Connector {
-        pairs: PAIRS,
+        pairs: TRACES_TO_METRICS,
         parse,
     },
 };

@@ -6,7 +6,9 @@ use tail::settings::ErrorMode;
 
 use super::matching::{self, Matching};
 use super::records::{self, LogMatching, MetricMatching};
-use super::statements::{self, ERROR_MODES, Group, LOG_GROUP, METRIC_GROUP, TRACE_GROUP};
+use super::statements::{
+    self, ERROR_MODES, Group, LOG_GROUP, METRIC_GROUP, NO_PROFILES, TRACE_GROUP,
+};
 use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
 use crate::config::options::{Kind, Opt, Section, opt};
@@ -74,8 +76,6 @@ impl ProcessorSettings for Filter {
         }
     }
 }
-
-const NO_PROFILES: &str = "there are no pipelines of profiles";
 
 #[rustfmt::skip]
 const TRACES: &[Opt] = &[

@@ -26,6 +26,9 @@ pub struct Group {
     pub shares_cache: bool,
 }
 
+/// Reason why options of profiles have no effect.
+pub(crate) const NO_PROFILES: &str = "there are no pipelines of profiles";
+
 pub(crate) const ERROR_MODES: &[&str] = &["ignore", "silent", "propagate"];
 /// The options of a group, whose context is one of these.
 #[rustfmt::skip]

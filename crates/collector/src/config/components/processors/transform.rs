@@ -4,7 +4,8 @@ use otlp::Signal;
 use tail::settings::ErrorMode;
 
 use super::statements::{
-    self, ERROR_MODES, Group, LOG_GROUP, METRIC_STATEMENTS_GROUP, STATEMENTS, TRACE_GROUP,
+    self, ERROR_MODES, Group, LOG_GROUP, METRIC_STATEMENTS_GROUP, NO_PROFILES, STATEMENTS,
+    TRACE_GROUP,
 };
 use super::{Processor, ProcessorSettings};
 use crate::config::components::{EVERY, Entry, Parse, name};
@@ -44,7 +45,6 @@ impl ProcessorSettings for Transform {
     }
 }
 
-const NO_PROFILES: &str = "there are no pipelines of profiles";
 const FLATTEN: &str = "write 'flatten_data'";
 
 #[rustfmt::skip]
