@@ -57,7 +57,7 @@ pub fn collector_yaml(data: &[u8]) {
     }
 }
 
-/// What is printed reads as what it was printed of.
+/// Printed text reads as the configuration that it was printed of.
 fn prints_hold(data: &[u8]) {
     let printed = |data: &[u8], is_json| {
         let style = Style {

@@ -142,7 +142,7 @@ impl Reach {
         (self.wake)();
     }
 
-    /// What is to be reported next; each change is returned once.
+    /// The next change to report; each is returned once.
     #[must_use]
     pub fn news(&self) -> Option<News> {
         let mut state = self.state();

@@ -48,7 +48,7 @@ pub struct Pending {
     pub spans: u64,
 }
 
-/// What a sampler decided, and by which policies.
+/// Decisions of a sampler, and its policies.
 pub struct Sampling {
     pub(crate) sum: super::process::tail::Sum,
     /// The policies as YAML.

@@ -528,7 +528,7 @@ impl<D: Driver> Turn<'_, D> {
     /// server failed.
     fn server_refused(&mut self, link: ConnId, why: sample::ConnError) {
         let links = &self.cx.core.links;
-        // With early data, the stream has an exchange already.
+        // A stream that has sent early data has an exchange already.
         let early = || { links.exchanges(link) }.find_map(|exchange| links.stream(exchange));
         match links.stream(link).or_else(early) {
             Some(stream) => self.with_stream(stream, |cx, stream| {

@@ -30,7 +30,7 @@ pub(crate) struct View<'a> {
     pub server: Option<Connection>,
 }
 
-/// What evaluations may ask about a connection.
+/// Facts of a connection for evaluations.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Connection {
     /// The socket that the driver is asked about.

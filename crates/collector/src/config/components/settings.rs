@@ -5,7 +5,7 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What all settings have in common: a reload compares them, a message shows them.
+/// Abilities of all settings: a reload compares them, a message shows them.
 pub trait Value: Any + fmt::Debug + Send + Sync {
     /// Whether `other` is of the same kind and has the same values.
     fn is_same(&self, other: &dyn Any) -> bool;

@@ -50,7 +50,7 @@ fn of_point(kind: PointKind) -> u32 {
     field << 3 | 2
 }
 
-/// What is counted, without a place between pipelines.
+/// The counting, without a place between pipelines.
 pub(super) struct Rules {
     takes: Signal,
     /// Of spans, metrics or log records.
@@ -174,7 +174,7 @@ impl<'a> Place<'a> {
     }
 }
 
-/// What is counted of one resource.
+/// Counts of one resource.
 struct Counts<'r> {
     outer: Tallies<'r>,
     inner: Tallies<'r>,

@@ -143,7 +143,7 @@ impl Consumer for Counter {
     }
 }
 
-/// What was counted so far.
+/// Counts so far.
 struct Counted {
     attributed: Attributed,
     exemplars_max: usize,

@@ -19,7 +19,7 @@ use crate::run::part::{Ended, Part, PartName};
 /// Between two attempts to hand on what the next pipeline has no room for.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What is gathered.
+/// Data that were gathered.
 pub trait Gather: Send + 'static {
     /// The requests of now, each with its records. `now_ns` is in nanoseconds of the UNIX epoch.
     fn requests(&mut self, now_ns: u64) -> Vec<(Vec<u8>, u64)>;
@@ -35,7 +35,7 @@ pub trait Gather: Send + 'static {
 pub struct Flusher<T> {
     id: String,
     gathered: Mutex<T>,
-    /// What the next pipeline has not taken yet.
+    /// Data that the next pipeline has not taken yet.
     waiting: Mutex<VecDeque<Batch>>,
     task: OnceLock<AbortHandle>,
     account: Arc<Account>,
@@ -74,7 +74,7 @@ impl<T: Gather> Flusher<T> {
         flusher
     }
 
-    /// What is gathered.
+    /// Data that were gathered.
     pub fn gathered(&self) -> MutexGuard<'_, T> {
         self.gathered.lock().unwrap_or_else(PoisonError::into_inner)
     }

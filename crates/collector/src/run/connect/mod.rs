@@ -33,7 +33,7 @@ pub trait StartConnector {
     fn start(&self, deps: ConnectorDeps<'_>) -> Result<Vec<Arc<dyn Consumer>>, String>;
 }
 
-/// What a connector is started with besides its settings.
+/// Dependencies of a connector that is started.
 pub struct ConnectorDeps<'a> {
     /// Its id.
     pub id: &'a str,

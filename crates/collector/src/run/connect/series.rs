@@ -22,7 +22,7 @@ pub struct Exemplar {
     value: f64,
 }
 
-/// What a series holds.
+/// Content of a series.
 pub trait Value: Clone {
     /// `Metric.data`, the field of its points' attributes, and that of their exemplars.
     fn fields(&self) -> (u32, u32, u32);
@@ -46,7 +46,7 @@ pub trait Value: Clone {
 pub struct Count(u64);
 
 impl Count {
-    /// What was counted.
+    /// Counts.
     pub fn get(&self) -> u64 {
         self.0
     }

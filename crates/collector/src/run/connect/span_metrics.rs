@@ -78,7 +78,7 @@ impl Consumer for SpanMetrics {
     }
 }
 
-/// What was counted so far.
+/// Counts so far.
 struct Gathered {
     settings: Settings,
     attributed: Attributed,

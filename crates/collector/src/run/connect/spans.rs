@@ -10,7 +10,7 @@ use crate::run::process::around::AroundBytes;
 /// not too much work; around each event too, if events are read.
 ///
 /// # Errors
-/// What is malformed, or that the request is too large.
+/// The request is malformed or too large.
 pub fn check(request: &[u8], reads_events: bool) -> Result<(), Malformed> {
     let mut around_bytes = AroundBytes::default();
     for resource in View::request(Signal::Traces, request)?.all("resourceSpans") {

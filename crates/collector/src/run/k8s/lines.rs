@@ -14,13 +14,13 @@ pub(in crate::run) const NAME_BYTES_MAX: usize = 253;
 /// Why an event cannot be followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// What came before it is gone (410): all is to be listed again.
+    /// Events before it are lost (410): all objects are to be listed again.
     Expired,
     /// It says what cannot be, or cannot be read.
     Wrong(String),
 }
 
-/// What is passed on in a URL as it came.
+/// A version that may stand in a URL as it came.
 pub(in crate::run) fn version(text: Option<String>) -> Result<Option<String>, Fault> {
     let Some(text) = text.filter(|text| !text.is_empty()) else {
         return Ok(None);

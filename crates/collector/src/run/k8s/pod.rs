@@ -70,7 +70,7 @@ pub(super) struct Api {
 
 impl Api {
     /// # Errors
-    /// What is missing in the pod.
+    /// The pod lacks something.
     pub(super) fn new(question: Question, pod: &Pod) -> Result<Api, String> {
         let (Some(host), Some(port)) = (&pod.host, &pod.port) else {
             return Err("works within a pod only: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set".to_owned());

@@ -49,7 +49,7 @@ pub trait Objects: Send {
     /// Why it cannot be followed.
     fn event(&mut self, line: &[u8]) -> Result<bool, Fault>;
 
-    /// What was seen last, to go on from.
+    /// The version that was seen last, from which a watch goes on.
     fn version(&self) -> Option<&str>;
 
     /// A list is there whole, or events have changed something. Returns whether anybody still wants
@@ -73,7 +73,7 @@ pub struct Watcher<O> {
 enum Stop {
     /// Nobody wants to know any more.
     Over,
-    /// What was seen last is too old.
+    /// The version that was seen last is too old.
     Expired,
     /// The API server cannot be asked, or says what cannot be understood.
     Failed(String),
@@ -102,7 +102,7 @@ impl<O: Objects> Watcher<O> {
     /// Asks as a pod may.
     ///
     /// # Errors
-    /// What is missing in the pod.
+    /// The pod lacks something.
     pub fn new(question: Question, objects: O, pod: &Pod) -> Result<Watcher<O>, String> {
         Ok(Watcher {
             api: Api::new(question, pod)?,

@@ -38,7 +38,7 @@ pub trait StartProcessor {
     }
 }
 
-/// What a processor is started with besides its settings.
+/// Dependencies of a processor that is started.
 pub struct ProcessorDeps<'a, 'c> {
     /// Its id.
     pub id: &'a ComponentId,
@@ -50,7 +50,7 @@ pub struct ProcessorDeps<'a, 'c> {
     pub setup: &'a Setup,
     /// Where the collector runs.
     pub host: &'a Host,
-    /// What data may take.
+    /// Memory that data may take.
     pub budget: &'a Arc<Budget>,
     /// Accounts by signal.
     pub accounts: &'a [Arc<Account>; 3],

@@ -31,16 +31,16 @@ pub(super) trait Scrape: Send + 'static {
     fn scrape(&mut self, now_ns: u64) -> Scraped;
 }
 
-/// What a scrape made.
+/// Data of a scrape.
 #[derive(Debug, Default)]
 pub(super) struct Scraped {
     /// An `ExportMetricsServiceRequest`.
     pub request: Vec<u8>,
-    /// What each scraper did, in the order of [`Scrape::scrapers`].
+    /// Outcomes of the scrapers, in the order of [`Scrape::scrapers`].
     pub results: Vec<ScrapeResult>,
 }
 
-/// What a scraper did.
+/// Outcome of a scraper.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScrapeResult {
     /// Metrics that it made.
@@ -107,7 +107,7 @@ impl Source for Waiting {
     }
 }
 
-/// What is known of the scrapes.
+/// Facts of the scrapes.
 struct State {
     counts: Vec<(&'static str, Counts)>,
     /// Why the last scrape made nothing.

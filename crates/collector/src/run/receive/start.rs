@@ -26,7 +26,7 @@ pub trait StartReceiver {
     }
 }
 
-/// What a source is made with besides its settings.
+/// Dependencies of a source that is made.
 pub struct SourceDeps<'a> {
     /// The receiver's id.
     pub id: &'a str,
@@ -36,12 +36,12 @@ pub struct SourceDeps<'a> {
     pub(in crate::run) wanted: Option<&'a Wanted>,
     /// Where the data of the receiver go.
     pub(super) intake: &'a Arc<Intake>,
-    /// What counts the records of each transport.
+    /// Counters of the records of each transport.
     pub(super) entrances: &'a mut Vec<Arc<Entrance>>,
 }
 
 impl<'a> SourceDeps<'a> {
-    /// For the receiver with this id. The counters of its transports are added to `entrances`.
+    /// Dependencies of the receiver with this id. `entrances` gets the counters of its transports.
     pub(in crate::run) fn new(
         id: &'a str,
         intake: &'a Arc<Intake>,
@@ -78,12 +78,12 @@ pub trait Source: Send {
     fn start(self: Box<Self>) -> Result<Box<dyn RunningSource>, String>;
 }
 
-/// What is known of a source while the collector runs.
+/// Facts of a source while the collector runs.
 pub trait SourceState: Send + Sync {
     /// Adds its metrics to a sheet, as those of the receiver with this id.
     fn describe(&self, _receiver: &str, _sheet: &mut Sheet) {}
 
-    /// Why it cannot receive now, and since when; none: it can, or does not know.
+    /// Reason why it cannot receive now, and the time since when. None if it can, or cannot know.
     fn failing(&self) -> Option<SourceFailure> {
         None
     }

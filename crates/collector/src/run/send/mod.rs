@@ -50,7 +50,7 @@ pub(in crate::run) struct SignalDeps {
     pub log: Log,
 }
 
-/// What a queue is started with besides its settings.
+/// Dependencies of a queue that is started.
 struct QueueDeps<'a> {
     common: &'a SignalDeps,
     /// What keeps the queue over the end of the process, and what an earlier one left.

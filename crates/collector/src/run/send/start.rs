@@ -31,7 +31,7 @@ pub trait StartExporter {
     fn start(&self, deps: ExporterDeps<'_, '_>) -> Result<Started, String>;
 }
 
-/// What an exporter is started with besides its settings.
+/// Dependencies of an exporter that is started.
 pub struct ExporterDeps<'a, 'c> {
     /// Its id.
     pub name: &'a str,
@@ -49,7 +49,7 @@ pub struct ExporterDeps<'a, 'c> {
     pub(in crate::run) storages: &'a mut Storages<'c>,
 }
 
-/// What an exporter has started.
+/// Tasks and counters of an exporter that was started.
 #[derive(Default)]
 pub struct Started {
     /// Where its data come in, by signal.
@@ -187,7 +187,7 @@ impl Exit {
     }
 }
 
-/// Sends what waits, or hands it to the exporter that comes after.
+/// Sends the requests that wait, or hands them to the exporter that takes over.
 async fn end_queue(end: SenderEnd, heir: Option<Arc<Sender>>, until: Instant) {
     match heir {
         Some(heir) => end.hand_to(heir, until).await,

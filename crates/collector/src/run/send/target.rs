@@ -63,7 +63,7 @@ pub(super) const TAKEN: Outcome = Outcome::Taken {
 pub struct QueueSettings {
     /// `sending_queue`; none: senders wait for the outcome, if the target is remote.
     pub queue: Option<Queue>,
-    /// What becomes of failures; none: data are given up.
+    /// Treatment of failures; none: data are given up at once.
     pub retry: Option<Retry>,
     /// [`ExporterSettings::is_remote`]
     pub is_remote: bool,

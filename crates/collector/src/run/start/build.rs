@@ -199,7 +199,7 @@ impl<'a> Build<'a> {
         Ok(started)
     }
 
-    /// What counts the records of a processor.
+    /// Counter of the records of a processor.
     fn passage(&mut self, id: &ComponentId, signal: Signal) -> Arc<Passage> {
         let (name, settings) = (id.to_string(), self.config.processor(id));
         let known = { self.processors.iter() }

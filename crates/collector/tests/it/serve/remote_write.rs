@@ -399,7 +399,7 @@ async fn metadata_is_pushed_where_it_is_asked_for() {
     );
 }
 
-/// What is pushed of one gauge, without `target_info`.
+/// The pushed form of one gauge, without `target_info`.
 async fn pushed(options: &str, point: Value) -> Vec<String> {
     let receiver = Receiver::answering(&[]).await;
     let collector = pushing(&receiver.at, options);

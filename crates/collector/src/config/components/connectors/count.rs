@@ -11,7 +11,7 @@ use crate::config::options::{Kind, Opt, Section, Table, opt, required};
 use crate::config::service::context::Asked;
 use crate::config::source::Value;
 
-/// What is counted, each with the metrics that count it, in the order of the file.
+/// Kinds of records, each with the metrics that count it, in the order of the file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
     /// Spans.

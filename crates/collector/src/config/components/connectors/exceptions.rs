@@ -5,7 +5,7 @@ use super::{Connector, ConnectorSettings, Pair};
 use crate::config::components::{Entry, Parse, Signal, TRACES, name};
 use crate::config::options::{Kind, Opt, Section, opt};
 
-/// What is told of exceptions.
+/// Settings of the data that are made of exceptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exceptions {
     /// Attributes of metrics and records besides the default ones.

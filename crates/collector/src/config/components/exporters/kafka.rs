@@ -27,7 +27,7 @@ pub struct KafkaExporter {
     pub timeout_ns: u64,
     /// What waits before it.
     pub queue: Option<Queue>,
-    /// What becomes of failures.
+    /// Treatment of failures.
     pub retry: Option<Retry>,
 }
 

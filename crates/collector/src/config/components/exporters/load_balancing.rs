@@ -29,7 +29,7 @@ pub struct LoadBalancingExporter {
 pub struct Own {
     /// What waits before all backends.
     pub queue: Option<Queue>,
-    /// What becomes of failures.
+    /// Treatment of failures.
     pub retry: Option<Retry>,
     /// Time for all backends to take a batch; 0: no bound.
     pub timeout_ns: u64,

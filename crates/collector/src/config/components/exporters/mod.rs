@@ -36,7 +36,7 @@ pub trait ExporterSettings: Value + StartExporter {
         None
     }
 
-    /// What becomes of failures; none: data are given up.
+    /// Treatment of failures; none: data are given up at once.
     fn retry(&self) -> Option<Retry> {
         None
     }

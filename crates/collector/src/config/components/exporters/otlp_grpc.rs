@@ -15,7 +15,7 @@ pub struct OtlpGrpcExporter {
     pub client: GrpcClient,
     /// What waits before it.
     pub queue: Option<Queue>,
-    /// What becomes of failures.
+    /// Treatment of failures.
     pub retry: Option<Retry>,
 }
 

@@ -24,7 +24,7 @@ pub struct OtlpHttpExporter {
     pub client: HttpClient,
     /// What waits before it.
     pub queue: Option<Queue>,
-    /// What becomes of failures.
+    /// Treatment of failures.
     pub retry: Option<Retry>,
 }
 

@@ -61,7 +61,8 @@ pub struct Translation {
     pub utf8: bool,
 }
 
-/// Attributes of resources, chosen by their keys: `*` stands for any characters, `?` for one.
+/// Attributes of resources. Patterns choose them by their keys: `*` stands for any characters, `?`
+/// for one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceLabels {
     /// Keys of attributes that become labels.

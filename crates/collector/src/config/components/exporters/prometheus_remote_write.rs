@@ -23,7 +23,7 @@ pub struct RemoteWriteExporter {
     pub client: HttpClient,
     /// What waits before it.
     pub queue: Option<Queue>,
-    /// What becomes of failures.
+    /// Treatment of failures.
     pub retry: Option<Retry>,
     /// Names and labels.
     pub naming: Naming,
@@ -31,7 +31,7 @@ pub struct RemoteWriteExporter {
     pub target_info: bool,
     /// Type, help and unit of metrics are sent too; version 2 sends them always.
     pub send_metadata: bool,
-    /// What requests are.
+    /// Format of requests.
     pub version: WriteVersion,
     /// Bytes of a request before compression, about.
     pub request_bytes_max: usize,

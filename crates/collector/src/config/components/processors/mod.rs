@@ -48,7 +48,7 @@ pub trait ProcessorSettings: Value + StartProcessor {
     /// Adds what it reads of the requests that data came with.
     fn ask(&self, _asked: &mut Asked) {}
 
-    /// What it does with whole traces.
+    /// Its effect on whole traces.
     fn traces(&self) -> Traces {
         Traces::Passes
     }

@@ -17,7 +17,7 @@ pub struct Order<'a> {
     pub after: &'a [Placed<'a>],
 }
 
-/// What a processor does with whole traces.
+/// Effect of a processor on whole traces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traces {
     /// Nothing: spans pass as they come.

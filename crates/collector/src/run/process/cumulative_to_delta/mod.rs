@@ -103,7 +103,7 @@ pub enum Reason {
     BucketMismatch,
     /// A data point without a value.
     NoRecordedValue,
-    /// There is no room for its stream.
+    /// Its stream has no room.
     Limit,
 }
 

@@ -89,7 +89,7 @@ const ERRORS: [&str; 3] = ["limit", "delta.ErrOlderStart", "delta.ErrOutOfOrder"
 /// Why a data point is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// There is no room for its stream.
+    /// Its stream has no room.
     Limit,
     /// A data point of an older stream of this name.
     OlderStart,

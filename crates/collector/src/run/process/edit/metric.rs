@@ -14,7 +14,7 @@ pub type EditPoint<'e, 'a> =
 /// new metric.
 ///
 /// # Errors
-/// The metric is malformed; `out` is of no account then.
+/// The metric is malformed. What `out` has then is not to be used.
 pub fn edit_data<'a>(
     metric: &'a [u8],
     out: &mut Vec<u8>,

@@ -26,7 +26,7 @@ use crate::run::data::Batch;
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It stays as it came; what was written is of no account.
+    /// It stays as it came; what was written is not to be used.
     Same,
     /// It is what was written.
     Changed,
@@ -91,7 +91,7 @@ const DATA: [(u32, Kind); 5] = [
 /// `out` gets the new request.
 ///
 /// # Errors
-/// The request is malformed; `out` is of no account then.
+/// The request is malformed. What `out` has then is not to be used.
 pub fn edit_records<'a>(
     signal: Signal,
     request: &'a [u8],
@@ -148,7 +148,7 @@ fn edit_points<'a>(
 /// request.
 ///
 /// # Errors
-/// The request is malformed; `out` is of no account then.
+/// The request is malformed. What `out` has then is not to be used.
 pub fn edit_resources(
     request: &[u8],
     out: &mut Vec<u8>,
@@ -177,7 +177,7 @@ pub fn edit_resources(
 /// Changes the messages under a key. With all of them gone the whole is gone.
 ///
 /// # Errors
-/// The message is malformed; `out` is of no account then.
+/// The message is malformed. What `out` has then is not to be used.
 pub fn edit_fields<'a>(
     message: &'a [u8],
     key: u32,
@@ -210,7 +210,7 @@ pub fn edit_fields<'a>(
 /// changed first one stands in front.
 ///
 /// # Errors
-/// The message is malformed; `out` is of no account then.
+/// The message is malformed. What `out` has then is not to be used.
 pub fn edit_both<'a>(
     message: &'a [u8],
     out: &mut Vec<u8>,

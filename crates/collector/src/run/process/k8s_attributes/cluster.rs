@@ -25,7 +25,7 @@ const GONE_MAX: usize = 200_000;
 
 /// See the module. Watches write it, and resources are looked up in it.
 pub struct Cluster {
-    /// What is made of its objects.
+    /// Rules by which attributes are made of its objects.
     pub rules: Rules,
     tables: RwLock<Tables>,
     /// Kinds that are wanted and whose first list is not there yet.
@@ -48,9 +48,9 @@ pub struct Counts {
 struct Tables {
     /// By what tells them.
     pods: HashMap<String, Arc<Pod>>,
-    /// What tells a pod, by its `uid`.
+    /// Identifiers of a pod, by its `uid`.
     by_uid: HashMap<String, Vec<String>>,
-    /// What does not tell a pod any more, since when.
+    /// Identifiers of pods that are gone, with the time since when.
     gone: VecDeque<(Instant, String, String)>,
     /// Other objects by their names or `uid`s; by kind.
     others: [HashMap<String, Arc<Other>>; Kind::ALL.len()],

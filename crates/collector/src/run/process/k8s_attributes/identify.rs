@@ -7,7 +7,7 @@ use otlp::scan::Any;
 use crate::config::components::processors::k8s_attributes::Source;
 use crate::run::process::edit::List;
 
-/// What tells a pod.
+/// Identity of a pod.
 pub struct Told {
     /// As [`identifier`] writes it.
     pub identifier: String,

@@ -127,7 +127,7 @@ impl Kind {
             }
     }
 
-    /// What the API server is asked.
+    /// Request to the API server.
     pub fn question(self, filter: &Filter, rules: &Rules) -> Question {
         let (_, group, name) = self.names();
         let path = match &filter.namespace {

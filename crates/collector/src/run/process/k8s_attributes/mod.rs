@@ -61,7 +61,7 @@ pub struct Watching {
     _tasks: JoinSet<()>,
 }
 
-/// What is watched already: by whom, and in which collector.
+/// A cluster that is watched already, with its processor and its collector.
 struct Shared {
     collector: usize,
     id: String,
@@ -106,7 +106,7 @@ impl Watching {
     /// Starts watches. Called within the runtime.
     ///
     /// # Errors
-    /// What is missing in the pod, or which expression cannot be compiled.
+    /// The pod lacks something, or an expression cannot be compiled.
     pub fn start(
         settings: &Settings,
         id: &str,

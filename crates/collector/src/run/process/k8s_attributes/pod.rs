@@ -6,7 +6,7 @@ use super::object::{Object, Owner};
 use super::rules::{Attributes, Field, Rules, without_hash, without_time};
 use crate::config::components::processors::k8s_attributes::{From, Source};
 
-/// What is known of a pod.
+/// Facts of a pod.
 #[derive(Debug, Default)]
 pub struct Pod {
     pub uid: String,
@@ -183,7 +183,7 @@ impl Pod {
         }
     }
 
-    /// What tells it, as [`identifier`] writes it.
+    /// Its identifiers, as [`identifier`] writes them.
     pub fn identifiers(&self, associations: &[Vec<Source>]) -> Vec<String> {
         let mut all = Vec::new();
         for sources in associations {

@@ -116,7 +116,7 @@ impl Rules {
         }
     }
 
-    /// What both tell, of an object that is no pod.
+    /// Attributes of an object that is no pod, from its labels and annotations.
     pub fn all(&self, from: From, object: &Object) -> Attributes {
         let mut out = Attributes::new();
         self.extract(from, Field::Label, &object.metadata, &mut out);

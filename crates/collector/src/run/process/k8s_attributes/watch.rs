@@ -22,7 +22,7 @@ pub struct Watched {
     /// The processor, as messages call it.
     who: String,
     log: Log,
-    /// What was seen last.
+    /// The version that was seen last.
     version: Option<String>,
     /// Names or `uid`s of the list that is being read.
     seen: HashSet<String>,

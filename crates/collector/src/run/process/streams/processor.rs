@@ -18,7 +18,7 @@ use crate::run::process::edit::{Edited, Outcome, hand_on, room_for};
 pub trait Convert: Send + Sync + 'static {
     /// The `aggregation_temporality` of metrics that were converted.
     const TEMPORALITY: u64;
-    /// What is remembered of a stream.
+    /// Value that is remembered of a stream.
     type Value: Remembered;
     /// Counts of data points by outcome.
     type Tally: Tally;

@@ -107,7 +107,7 @@ fn point(point: &NumberDataPoint) -> String {
     line
 }
 
-/// What a scrape makes, without a fault.
+/// Data of a scrape that has not failed.
 fn scrape(host: &mut Host) -> Vec<String> {
     let scraped = host.scrape(NOW_NS);
     for result in &scraped.results {

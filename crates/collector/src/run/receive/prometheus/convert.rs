@@ -50,7 +50,7 @@ const OWN: [(&str, &str, &str); 5] = [
     ),
 ];
 
-/// What is known of the target.
+/// Facts of the target.
 #[derive(Clone, Debug)]
 pub(super) struct Origin {
     pub job: String,

@@ -23,7 +23,7 @@ const SECRET_BYTES_MAX: u64 = 64 << 10;
 /// The formats, the preferred one first, as Prometheus 3 asks for them (`scrape_protocols`).
 const FORMATS: &str = "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2";
 
-/// What a target has answered.
+/// Answer of a target.
 pub(super) struct Fetched {
     pub bytes: Vec<u8>,
     pub format: Format,

@@ -14,7 +14,7 @@ use crate::config::components::receivers::prometheus::Limits;
 use crate::run::charge::Charge;
 use crate::run::send::prometheus::STALE;
 
-/// What is known of the last scrape.
+/// Facts of the last scrape.
 #[derive(Default)]
 pub(super) struct Series {
     /// Series that become stale when they are gone: those without times of their own.
@@ -35,7 +35,7 @@ pub(super) struct Report {
     pub seconds: f64,
 }
 
-/// What comes of a scrape.
+/// Result of a scrape.
 pub(super) struct Scraped {
     pub series: Series,
     /// An `ExportMetricsServiceRequest`.

@@ -24,7 +24,7 @@ use crate::run::log::Shown;
 use crate::run::receive::Intake;
 use crate::run::receive::status::Fault;
 
-/// What all targets of a job share.
+/// State that all targets of a job share.
 pub(super) struct Shared {
     /// The receiver's id.
     pub id: String,

@@ -52,7 +52,7 @@ pub(super) struct Exemplar {
     pub time_ms: Option<i64>,
 }
 
-/// What a target says of a family.
+/// Metadata of a family, as the target gives them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Family {
     pub kind: Kind,

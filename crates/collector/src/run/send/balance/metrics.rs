@@ -30,8 +30,8 @@ pub(super) fn write(id: &str, balancer: &Balancer, page: &mut Sheet) {
     }
 }
 
-/// Attempts to send to a backend, and what waits for it. The latter has a name of our own: the
-/// Collector has none.
+/// Attempts to send to a backend, and the requests that wait for it. The Collector has no metric of the
+/// requests that wait: its name is our own.
 fn describe(id: &str, backend: &BackendView, page: &mut Sheet) {
     let [exporter, endpoint] = [("exporter", id), ("endpoint", &*backend.endpoint)];
     let attempts = &backend.attempts;

@@ -67,7 +67,7 @@ impl AsRef<[u8]> for Page {
     }
 }
 
-/// What becomes of a series.
+/// Outcome for a series.
 struct Change {
     metric: Metric,
     labels: Labels,
@@ -167,7 +167,7 @@ impl Exposition {
         }
     }
 
-    /// What the page says of a metric.
+    /// Metadata of a metric on the page.
     fn metric(&self, metric: &View<'_>, data: &Data<'_>) -> Result<Metric, &'static str> {
         let (name, unit) = (metric.text("name"), metric.text("unit"));
         if name.len().max(unit.len()) > NAME_BYTES_MAX {
@@ -231,7 +231,7 @@ impl Exposition {
         Some((negotiated.content_type(), Bytes::from_owner(page)))
     }
 
-    /// What is shown: the metrics, and `target_info` among them.
+    /// The metrics that are shown, with `target_info` among them.
     fn views(&self, snapshot: Snapshot) -> Vec<store::View> {
         let mut views = snapshot.metrics;
         for view in &mut views {
@@ -239,7 +239,7 @@ impl Exposition {
         }
         let name: Arc<str> = self.labeller.namer.target_info().into();
         let place = views.binary_search_by(|view| view.metric.name.cmp(&name));
-        // A metric that came under this name is shown as it is.
+        // A metric of the data may have this name: it is shown instead.
         if let Err(place) = place {
             views.insert(place, target_info(name, snapshot.targets));
         }

@@ -2,7 +2,7 @@
 
 use super::escape::Escaping;
 
-/// What a page is written in.
+/// Format of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
     /// Prometheus' text format 0.0.4.

@@ -11,7 +11,7 @@ pub(super) const BUCKETS_MAX: usize = 4096;
 /// Quantiles that a summary may have.
 const QUANTILES_MAX: usize = 1024;
 
-/// What a metric of OTLP is.
+/// Type of a metric in OTLP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Instrument {
     Gauge,
@@ -25,7 +25,7 @@ pub(super) enum Instrument {
     Summary,
 }
 
-/// What a metric is on the page.
+/// Type of a metric on the page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Counter,

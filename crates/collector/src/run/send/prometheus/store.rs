@@ -20,7 +20,7 @@ pub(super) const HELP_BYTES_MAX: usize = 64 << 10;
 /// Expired series are looked for no more often than this as points come.
 const SWEEP_EVERY: Duration = Duration::from_secs(10);
 
-/// What limits a store.
+/// Limits of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub series_max: usize,
@@ -219,7 +219,7 @@ impl Store {
         }
     }
 
-    /// What there is now.
+    /// Present content.
     pub(super) fn snapshot(&mut self, now: Instant) -> Snapshot {
         self.sweep(now);
         let metrics = self.families.values().map(|family| View {

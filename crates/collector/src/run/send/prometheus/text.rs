@@ -50,7 +50,7 @@ struct More {
     value: f64,
 }
 
-/// What stands after a sample's value.
+/// Rest of a line after a sample's value.
 #[derive(Clone, Copy)]
 struct Behind<'a> {
     time_ns: Option<u64>,

@@ -57,11 +57,11 @@ pub struct Job {
     pub relabel: Vec<RelabelConfig>,
     /// Rules for samples.
     pub metric_relabel: Vec<RelabelConfig>,
-    /// What a scrape may have.
+    /// Limits of a scrape.
     pub limits: Limits,
 }
 
-/// What a scrape may have; none: no limit of its own.
+/// Limits of a scrape; none: it has no limit of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Samples after relabeling.

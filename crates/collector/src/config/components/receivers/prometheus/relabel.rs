@@ -8,7 +8,7 @@ use crate::config::pattern;
 pub struct RelabelConfig {
     /// Labels whose values are put together.
     pub source_labels: Vec<String>,
-    /// What stands between them.
+    /// Text between them.
     pub separator: String,
     /// An expression that must match the whole.
     pub regex: String,
@@ -18,11 +18,11 @@ pub struct RelabelConfig {
     pub target_label: String,
     /// Its value, with groups of the expression.
     pub replacement: String,
-    /// What the rule does.
+    /// Effect of the rule.
     pub action: Action,
 }
 
-/// What a rule does.
+/// Effect of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum Action {

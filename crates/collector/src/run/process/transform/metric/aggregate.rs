@@ -232,7 +232,8 @@ fn started(start: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The value of a group of numbers, of the type that the first has; none where that has none.
+/// The aggregated value of a group, of the first point's number type. None if the first point has
+/// no value.
 fn value(group: &[Point<'_>], function: Aggregation) -> Option<Number> {
     let count = group.len();
     Some(match group.first()?.value? {

@@ -16,7 +16,7 @@ use crate::run::k8s::{Fault, Objects, Pod, Question, Watcher, bracketed, own_nam
 /// Asks for the endpoints of a service, as the pod that we are in sees it.
 ///
 /// # Errors
-/// What is missing in the pod.
+/// The pod lacks something.
 pub(super) fn watcher(
     settings: &K8s,
     pod: &Pod,

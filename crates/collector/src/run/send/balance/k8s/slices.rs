@@ -21,7 +21,7 @@ const HOSTS_MAX: usize = 16 << 10;
 pub struct Slices {
     /// Whether hosts are names and not addresses.
     by_hostname: bool,
-    /// What was seen last.
+    /// The version that was seen last.
     version: Option<String>,
     /// The hosts of each slice, by its name.
     hosts: HashMap<String, Vec<String>>,
@@ -78,7 +78,7 @@ impl Slices {
         }
     }
 
-    /// What was seen last, to go on from.
+    /// The version that was seen last, from which a watch goes on.
     #[must_use]
     pub fn version(&self) -> Option<&str> {
         self.version.as_deref()

@@ -23,7 +23,7 @@ const EXEMPLARS_MAX: usize = 1024;
 
 const NOT_CUMULATIVE: &str = "it is not cumulative, and Prometheus adds nothing up";
 
-/// What makes a series.
+/// Identity of a series.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Key {
     /// The name of the metric.
@@ -34,7 +34,7 @@ pub struct Key {
     pub own: Option<(&'static str, String)>,
 }
 
-/// What a series has in a batch.
+/// Points of a series in a batch.
 #[derive(Debug, Default)]
 pub struct Series {
     /// Times in milliseconds of the UNIX epoch, and values.
@@ -63,7 +63,7 @@ pub struct Exemplar {
     pub time_ms: i64,
 }
 
-/// What a metric is.
+/// Type of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Metadata {
     pub name: Arc<str>,
@@ -73,7 +73,7 @@ pub struct Metadata {
     pub unit: String,
 }
 
-/// What settings say of series.
+/// Settings of series.
 pub struct Rules {
     pub labeller: Labeller,
     pub target_info: bool,
